@@ -15,16 +15,20 @@
 // tiering touch NODE: writes 16 MiB that are bound to a node.
 //
 // tiering leave MIB: takes the memory of node 0 until so much is free there, and 4 MiB that the
-// kernel keeps free.
+// kernel keeps free. It locks the files of the guest, too: they are in memory, on node 0, and
+// demotion would make room of them.
 //
 // tiering interleave PROGRAM [ARGUMENT...]
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -246,10 +250,23 @@ static void touch(int node)
 		((volatile char *)at)[i] = 1;
 }
 
+static int lock_file(const char *path, const struct stat *stat, int type, struct FTW *where)
+{
+	(void)where;
+	if (type == FTW_F && S_ISREG(stat->st_mode) && stat->st_size > 0) {
+		int fd = open(path, O_RDONLY);
+		char *at = mmap(NULL, stat->st_size, PROT_READ, MAP_SHARED, fd, 0);
+		MUST(at != MAP_FAILED && mlock(at, stat->st_size) == 0);
+		close(fd);
+	}
+	return 0;
+}
+
 static void leave(long bytes)
 {
 	enum { BIND = 2 };
 	unsigned long set = 1;
+	MUST(nftw("/", lock_file, 16, FTW_PHYS | FTW_MOUNT) == 0);
 	/* The kernel frees what it was loaded with some seconds after the first program starts. */
 	for (int second = 0; second < 8; second++) {
 		long kib, taken;
