@@ -9,7 +9,6 @@ import (
 	"tieralloc/internal/raw"
 	"tieralloc/internal/unwind"
 	"tieralloc/stats"
-	"tieralloc/stats/profile"
 	"tieralloc/tiers"
 )
 
@@ -119,9 +118,6 @@ func Acquire(token uintptr) *Heap {
 		return nil
 	}
 	stats.Put1(logDebug, stats.EventThread, t.self(), 0)
-	if Profiling {
-		atomic.AddUint64(&profile.Begun, 1)
-	}
 	t.hint, t.hinted = atomic.LoadUint32(&DefaultHint), false
 	t.rejuvenate()
 	t.name = [2]uint64{}

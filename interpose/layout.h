@@ -242,6 +242,7 @@ struct ta_stack {
 	uint64_t Exact;
 	uint64_t Low;
 	uint64_t High;
+	uint64_t Thread[2];
 	uint64_t Unloads;
 	uint64_t Start;
 	uint64_t End;

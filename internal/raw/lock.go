@@ -25,7 +25,9 @@ type Lock struct {
 }
 
 const (
-	lockSpins     = 5000 // some microseconds, about what it takes to be woken
+	lockSpins     = 20000 // some microseconds, about what it takes to be woken
+	lockPauseMin  = 16
+	lockPauseMax  = 512
 	lockWait      = 20e6 // nanoseconds
 	lockContended = 1
 	lockSuspended = 2
@@ -73,7 +75,9 @@ func (l *Lock) takeHeld(token uintptr) bool {
 // no bound of its own: it ends when the holder, which never waits for another thread while it holds
 // a lock, releases it.
 func (l *Lock) wait(token uintptr) {
-	for i := 0; i < lockSpins; i++ {
+	for i, pause := 0, lockPauseMin; i < lockSpins; i, pause = i+pause, min(2*pause, lockPauseMax) {
+		for range pause {
+		}
 		if atomic.LoadUintptr(&l.word) == 0 && atomic.CompareAndSwapUintptr(&l.word, 0, token) {
 			return
 		}

@@ -11,8 +11,10 @@ import (
 // again. The rules of such a frame are kept by its program counter, so that the description need
 // not be found and interpreted anew.
 
-// cacheRows is a power of two.
-const cacheRows = 1 << 10
+const (
+	cacheBits = 10
+	cacheRows = 1 << cacheBits
+)
 
 // keptRegisters are the registers that a function restores for its caller (System V ABI), by their
 // DWARF numbers: rbx, rbp, r12 to r15.
@@ -55,14 +57,18 @@ func makeCache() {
 	}
 }
 
-func cacheSlot(pc uintptr) *cachedRow { return &cache[(pc^pc>>10)&(cacheRows-1)] }
+// cacheSlot returns one of the two rows that pc may have.
+func cacheSlot(pc, which uintptr) *cachedRow {
+	return &cache[(pc*0x9e3779b97f4a7c15>>(64-cacheBits)^which)&(cacheRows-1)]
+}
 
 // cached copies the kept rules for pc to u.usual, and reports whether there are any.
 func (u *Stack) cached(pc uintptr) bool {
-	if cache == nil {
-		return false
-	}
-	from, e := cacheSlot(pc), &u.usual
+	return cache != nil && (u.cachedIn(cacheSlot(pc, 0), pc) || u.cachedIn(cacheSlot(pc, 1), pc))
+}
+
+func (u *Stack) cachedIn(from *cachedRow, pc uintptr) bool {
+	e := &u.usual
 	version := atomic.LoadUint32(&from.version)
 	if version&1 != 0 || from.pc != pc {
 		return false
@@ -77,7 +83,10 @@ func (u *Stack) store() {
 	if cache == nil {
 		return
 	}
-	e := cacheSlot(u.usual.pc)
+	e := cacheSlot(u.usual.pc, 0)
+	if e.pc != 0 && e.unloads == u.Unloads {
+		e = cacheSlot(u.usual.pc, 1)
+	}
 	version := atomic.LoadUint32(&e.version)
 	if version&1 != 0 || !atomic.CompareAndSwapUint32(&e.version, version, version+1) {
 		return

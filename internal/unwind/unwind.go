@@ -48,6 +48,8 @@ type Stack struct {
 	Low   uintptr       // words from Low to High can be read directly
 	High  uintptr
 
+	Thread [2]uint64 // the name of the thread, as the kernel has it; only for samples
+
 	Unloads uintptr // how often an object may have been unloaded
 
 	// The object that PC is in: its mapped addresses, its link map, and its .eh_frame_hdr, or 0.

@@ -75,7 +75,7 @@ func BeginDevice(token uintptr, wait bool) *unwind.Stack {
 // back.
 func EndDevice(token uintptr, b *Block, how uintptr, ended *Ended) {
 	if !ended.has(b.Addr) {
-		t.note(token, b, &t.device, keyOf(&t.device), how)
+		t.note(b, &t.device, keyOf(&t.device), how)
 	}
 	lock.Release()
 }

@@ -5,6 +5,7 @@
 package profile
 
 import (
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -21,7 +22,6 @@ const (
 	objectCount   = 512
 	nameBytes     = 64 << 10  // the paths of all objects
 	stackWords    = 256 << 10 // the frames of all sites
-	threadCount   = 256       // of those whose names are kept
 	latelyCount   = 2048
 	sampleCount   = 256 << 10 // sampled blocks in use; at a rate of 512 KiB in a heap of 128 GiB
 )
@@ -115,13 +115,12 @@ type table struct {
 	program uintptr // the number of the program's own object, or 0
 	tracers *Tracers
 
-	heatTime   float64                 // seconds, in which heat was measured
-	fresh      float64                 // bytes allocated since the profile was written (every.go)
-	live, peak [groupCount]float64     // Σ LiveBytes; what it was when the sites' Peak was set
-	start      uint64                  // monotonic, nanoseconds
-	thread     [2]uint64               // the name of the thread that has the table
-	threads    [threadCount]threadName // by token
-	lately     [latelyCount]lately     // by key
+	heatTime   float64             // seconds, in which heat was measured
+	fresh      float64             // bytes allocated since the profile was written (every.go)
+	live, peak [groupCount]float64 // Σ LiveBytes; what it was when the sites' Peak was set
+	start      uint64              // monotonic, nanoseconds
+	thread     [2]uint64           // the name of the thread that has the table
+	lately     [latelyCount]lately // by key
 }
 
 var (
@@ -167,21 +166,22 @@ func Note(token uintptr, wait bool, b *Block, stack *unwind.Stack, how uintptr) 
 		return
 	}
 	key := keyOf(stack)
+	t.touch(b.Addr)
 	if !lock.TakeIf(token, wait) {
 		Miss()
 		return
 	}
-	t.note(token, b, stack, key, how)
+	t.note(b, stack, key, how)
 	lock.Release()
 }
 
-func (t *table) note(token uintptr, b *Block, stack *unwind.Stack, key uint64, how uintptr) {
+func (t *table) note(b *Block, stack *unwind.Stack, key uint64, how uintptr) {
 	Stacks++
 	if how == unwind.Broken {
 		Broken++
 	}
 	t.drop(b.Addr, b.Now) // a block that was resized where it is
-	t.askName(token, b.Now)
+	t.thread = stack.Thread
 	s := t.siteOfKey(b, stack, key)
 	if s == nil || !t.keep(b, s) {
 		Lost++
@@ -193,13 +193,20 @@ func (t *table) note(token uintptr, b *Block, stack *unwind.Stack, key uint64, h
 // Freed notes that the block at addr is free. wait is as for Note. now is monotonic, in
 // nanoseconds.
 func Freed(token, addr uintptr, wait bool, now uint64) {
-	if t == nil || !lock.TakeIf(token, wait) {
+	if t == nil {
+		return
+	}
+	t.touch(addr)
+	if !lock.TakeIf(token, wait) {
 		Miss()
 		return
 	}
 	t.drop(addr, now)
 	lock.Release()
 }
+
+// touch fetches the memory of a block's sample, so that no thread waits for it with the table.
+func (t *table) touch(addr uintptr) { atomic.LoadUintptr(&t.slot(slotOf(addr)).addr) }
 
 // On reports whether there is a profile.
 func On() bool { return t != nil }

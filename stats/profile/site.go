@@ -1,11 +1,6 @@
 package profile
 
 import (
-	"sync/atomic"
-	"syscall"
-	"unsafe"
-
-	"tieralloc/internal/raw"
 	"tieralloc/internal/unwind"
 )
 
@@ -137,34 +132,6 @@ func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
-}
-
-// threadName is the name of a thread as it was lately.
-type threadName struct {
-	token uintptr
-	asked uint64 // when, in nanoseconds
-	begun uint64 // what Begun was then
-	name  [2]uint64
-}
-
-// nameAge is for how long a thread's name is believed, in nanoseconds. The system call would take a
-// third of a sample's time.
-const nameAge = 1e6
-
-// Begun counts the threads that have begun. A new thread may have the token of one that has ended,
-// so all names are asked for again.
-var Begun uint64
-
-// askName sets t.thread to the name of the calling thread, which token names.
-func (t *table) askName(token uintptr, now uint64) {
-	const prGetName = 16
-	e := &t.threads[mix(uint64(token))&(threadCount-1)]
-	begun := atomic.LoadUint64(&Begun)
-	if e.token != token || e.begun != begun || now-e.asked > nameAge {
-		*e = threadName{token: token, asked: now, begun: begun}
-		raw.Sys(syscall.SYS_PRCTL, prGetName, uintptr(unsafe.Pointer(&e.name)), 0, 0, 0, 0)
-	}
-	t.thread = e.name
 }
 
 // locate returns the number of the location, from 1 on, of frame i of a walk; 0 if there is no
