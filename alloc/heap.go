@@ -13,7 +13,7 @@ import (
 // pages that have, or may have, free blocks; the head is the current page.
 //
 //	cur[c] == pageNone ⇔ the class has no page on its list
-//	Cur[c] == cur[c], pageNone where fastPathDisabled(c), or Rations.none by the ration
+//	Cur[c] == cur[c], or &none: for pageNone, where fastPathDisabled(c), or by the ration
 //	Direct[(n+15)/16] == Cur[sizeclass.Of(n)] for 0 <= n <= sizeclass.DirectMax
 //
 // The fast path pops from the pages in Cur and Direct.
@@ -66,6 +66,10 @@ type Heap struct {
 	nursery  *Page // see nursery.go
 	nursed   [granuleClasses]uint8
 
+	// What the fast path has where it has no page. Threads that share pageNone would wait for each
+	// other: a processor that expects a block there takes the cache line to write to it.
+	none Page
+
 	// In these arrays, too, a class's entry is not touched before the class is opened.
 	gone       [placementSlots]tally // blocks allocated and freed in returned pages, by tier
 	tail       [sizeclass.Count]*Page
@@ -111,10 +115,10 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	h.Number = atomic.AddUint64(&heaps, 1)
 	h.ruledHint = ^uint32(0)
 	for i := range h.Direct {
-		h.Direct[i] = pageNone
+		h.Direct[i] = &h.none
 	}
 	for c := range h.Cur {
-		h.Cur[c], h.cur[c] = pageNone, pageNone
+		h.Cur[c], h.cur[c] = &h.none, pageNone
 	}
 	if Profiling {
 		h.profile()
@@ -182,8 +186,11 @@ func (h *Heap) publish(c uintptr, p *Page) {
 	h.show(c, p)
 }
 
-// show lets the fast path pop from p for class c.
+// show lets the fast path pop from p, or pageNone, for class c.
 func (h *Heap) show(c uintptr, p *Page) {
+	if p == pageNone {
+		p = &h.none
+	}
 	h.Cur[sizeclass.Index(c)] = p
 	size := sizeclass.Size(c)
 	if size > sizeclass.DirectMax {

@@ -17,7 +17,7 @@ import (
 //		blocks on the list + Credit + of the page < left - popped
 //		of the page = its free blocks + Trigger - Frees, or Budget if it is not in Cur
 //	any other:
-//		Cur[c] == &Rations.none, CacheLists[c].Room == CacheLists[c].Head == 0
+//		Cur[c] == &none, CacheLists[c].Room == CacheLists[c].Head == 0
 //		Budget < left - popped
 //	popped = From.Allocs + pops from the list - seen
 //
@@ -27,12 +27,8 @@ import (
 
 // Rations is the rations of a heap, by class.
 type Rations struct {
-	_ raw.OffHeap
-
-	// What the fast path is shown where it is shown nothing. Threads that share pageNone would wait
-	// for each other: a processor that expects a block there takes the cache line to write to it.
-	none Page
-	Of   [sizeclass.Count]Ration
+	_  raw.OffHeap
+	Of [sizeclass.Count]Ration
 }
 
 // Ration is what may be used of a class before the next sample.
@@ -133,13 +129,13 @@ func (h *Heap) from(c uintptr, p *Page) {
 	r := h.rationOf(c)
 	r.seen += p.Allocs - r.page().Allocs
 	r.From, r.Budget = p, 0
-	h.hide(c)
+	h.show(c, pageNone)
 }
 
 // conceal hides p if it is shown: its trigger is gone.
 func (h *Heap) conceal(p *Page) {
 	if h.Rations != nil && h.rationOf(p.class()).From == p {
-		h.hide(p.class())
+		h.show(p.class(), pageNone)
 	}
 }
 
@@ -175,26 +171,21 @@ func (h *Heap) ration(c uintptr) {
 		s.Credit = spare / 2
 	}
 	r.Budget = uint64(spare - s.Credit)
-	if p == pageNone {
-		h.hide(c)
-		return
+	if p != pageNone {
+		if !p.armedWithin(r.Budget) {
+			p.armAfter(r.Budget)
+		}
+		r.Budget = 0
 	}
-	if !p.armedWithin(r.Budget) {
-		p.armAfter(r.Budget)
-	}
-	r.Budget = 0
 	h.show(c, p)
 }
-
-// hide shows the fast path no page of class c.
-func (h *Heap) hide(c uintptr) { h.show(c, &h.Rations.none) }
 
 // withhold shows the fast path nothing of class c. C may pop as many blocks as the budget says.
 func (h *Heap) withhold(c uintptr, budget uint64) {
 	r := h.rationOf(c)
 	r.hideList(&h.CacheLists[sizeclass.Index(c)])
 	r.Budget = budget
-	h.hide(c)
+	h.show(c, pageNone)
 }
 
 func (r *Ration) showList(s *CacheList) {
@@ -236,7 +227,7 @@ func (t *Thread) forked() {
 		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 			h.rationOf(c).Budget = 0
 			h.cacheList(c).Credit = 1
-			h.hide(c)
+			h.show(c, pageNone)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (r *rationed) bounded(n uintptr) {
 	s := h.cacheList(c)
 	popped := g.From.Allocs + h.pops(c) - g.seen
 	most := g.Budget
-	if p := h.Cur[c]; p != &h.Rations.none {
+	if p := h.Cur[c]; p != &h.none {
 		most = p.Trigger - p.Frees
 		for b := p.Free; b != 0; b = raw.Load(b) {
 			most++
@@ -66,7 +66,7 @@ func (r *rationed) bounded(n uintptr) {
 	}
 	if g.shown {
 		most += cacheLimit(c) - s.Room + uint64(s.Credit)
-	} else if s := h.CacheLists[c]; s.Head != 0 || s.Room != 0 || h.Cur[c] != &h.Rations.none {
+	} else if s := h.CacheLists[c]; s.Head != 0 || s.Room != 0 || h.Cur[c] != &h.none {
 		r.t.Fatalf("class %d is shown", c)
 	}
 	if left := g.left - int64(popped); most != 0 && most >= uint64(max(left, 0)) {

@@ -201,7 +201,7 @@ func unspreadFast(t *testing.T, align, n uintptr) {
 	if Profiling {
 		h := r.h.AlignedHeap
 		for c, p := range h.Cur {
-			if p != pageNone && p != &h.Rations.none {
+			if p != &h.none {
 				t.Errorf("blocks of %d bytes are shown", sizeclass.Size(uintptr(c)))
 			}
 		}

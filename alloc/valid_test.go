@@ -165,8 +165,11 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 	v.remoteQueues(h)
 	for c := uintptr(0); c < sizeclass.Count; c++ {
 		published := h.cur[c]
+		if published == pageNone {
+			published = &h.none
+		}
 		if h.fastPathDisabled(c) {
-			published = pageNone
+			published = &h.none
 			v.want(h.CacheLists[c].Room == 0 && h.CacheLists[c].Head == 0,
 				"class whose fast path is disabled, %d has a thread-cache free list", c)
 		}

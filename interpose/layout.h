@@ -226,7 +226,6 @@ struct ta_ration {
 };
 
 struct ta_rations {
-	unsigned char pad2[192];
 	struct ta_ration Of[128];
 };
 
