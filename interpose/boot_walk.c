@@ -64,26 +64,40 @@ static uintptr_t first_top(uintptr_t here)
 	return here < top && top - here < LARGEST ? top : 0;
 }
 
+enum { PAGE = 4096 };
+
+// The stack of the calling thread is readable from here up to the thread pointer while the thread
+// runs. 0 if nothing is known.
+static TLS uintptr_t readable;
+
+// Whether all pages from here up to the thread pointer can be read now. A thread asks for a bounded
+// number of pages.
+static int readable_now(uintptr_t here)
+{
+	enum { AT_ONCE = 64, IN_ALL = 1 << 14 };
+	static TLS int asked;
+	uintptr_t top = readable != 0 ? readable : ta_token();
+	for (int i = 0; here < top; i++, asked++) {
+		top = (top - 1) & -(uintptr_t)PAGE;
+		if (i == AT_ONCE || asked >= IN_ALL || !ta_readable(top))
+			return 0;
+	}
+	return 1;
+}
+
 // The stack of any other thread ends where its thread pointer points, because glibc keeps the
-// thread's descriptor there. What was readable between is so while the thread runs: down to
-// readable, or nothing if that is 0. Its guard page ends the search. Returns 0 if another stack is
-// in use.
+// thread's descriptor there. The guard page ends the search if another stack is in use, but a
+// thread may have none. Returns 0 if the bounds are unknown.
 static uintptr_t thread_top(uintptr_t here)
 {
-	static TLS uintptr_t readable;
-	enum { PAGE = 4096, AT_ONCE = 64 }; // pages; a deep stack takes several walks
 	uintptr_t top = ta_token();
 	if (here >= top || top - here >= LARGEST)
 		return 0;
-	if (readable == 0)
-		readable = top;
-	for (int i = 0; here < readable; i++) {
-		uintptr_t below = (readable - 1) & -(uintptr_t)PAGE;
-		if (i == AT_ONCE || !ta_readable(below))
-			return 0;
-		readable = below;
-	}
-	return top;
+	if (readable != 0 && here >= readable)
+		return top;
+	if (ta_sys4(SYS_gettid, 0, 0, 0, 0) == ta_pid()) // its thread pointer is not in a stack
+		return 0;
+	return readable_now(here) ? top : 0;
 }
 
 static void bound(struct ta_stack *s)
@@ -93,6 +107,19 @@ static void bound(struct ta_stack *s)
 		top = thread_top(here);
 	s->Low = top == 0 ? 0 : here;
 	s->High = top;
+}
+
+// Notes that the thread's stack is readable from the first frame of a walk on, which has met no
+// signal. If the walk got to where the stack of a thread ends, or to what is known of it, all its
+// frames were there and not in a coroutine, whose stack may be unmapped while the thread runs.
+static void learn(const struct ta_stack *s)
+{
+	enum { LEAST = 8 << 10 }; // the smallest stack is larger
+	uintptr_t last = s->Reg[7], top = ta_token();
+	if (s->High != top || last >= top || (readable != 0 && s->Low >= readable))
+		return;
+	if (top - last < LEAST || (readable != 0 && last >= readable))
+		readable = s->Low & -(uintptr_t)PAGE;
 }
 
 NOINLINE unsigned long ta_walk(struct ta_stack *s, uintptr_t most)
@@ -116,10 +143,14 @@ NOINLINE unsigned long ta_walk(struct ta_stack *s, uintptr_t most)
 	s->Unloads = __atomic_load_n(&ta_unloads, __ATOMIC_RELAXED);
 	bound(s);
 	unsigned long end;
+	uintptr_t signal = 0;
 	do {
 		find(s);
 		int own = own_start != 0 && s->Start == own_start;
 		end = ta_go_sample_step((uintptr_t)s, own ? TA_UNWIND_SKIP : 0);
+		signal |= s->Exact;
 	} while (end == TA_UNWIND_GOING && s->N < most);
+	if (end != TA_UNWIND_BROKEN && signal == 0)
+		learn(s);
 	return end;
 }

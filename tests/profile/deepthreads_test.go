@@ -24,3 +24,14 @@ func TestDeepThreads(t *testing.T) {
 		}
 	}
 }
+
+// TestUnmapped: a walk does not read memory below the stack of its thread that was readable once.
+func TestUnmapped(t *testing.T) {
+	prog := testlib.CC(t, "unmapped.c", "-O1", "-fno-builtin", "-pthread")
+	for _, args := range [][]string{{prog}, {prog, "first"}} {
+		p, _ := run(t, "1K", args...)
+		if n := p.comment(t, "samples"); n < 1000 {
+			t.Errorf("%q: %d samples", args, n)
+		}
+	}
+}
