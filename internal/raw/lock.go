@@ -26,7 +26,7 @@ type Lock struct {
 
 const (
 	lockSpins     = 20000 // some microseconds, about what it takes to be woken
-	lockPauseMin  = 16 // steps of an empty loop between two looks at the lock
+	lockPauseMin  = 16    // steps of an empty loop between two looks at the lock
 	lockPauseMax  = 512
 	lockWait      = 20e6 // nanoseconds
 	lockContended = 1
