@@ -129,10 +129,10 @@ func askAddressLimit() {
 // limitAddresses notes that the process cannot have n more bytes of addresses, and keeps none for
 // later. Precondition: poolLock is held.
 func limitAddresses(n uintptr) {
-	dropRoom()
 	if now := uintptr(pool.count.mapped) + n; addressLimit == 0 || now < addressLimit {
 		addressLimit = now
 	}
+	dropReservations()
 }
 
 // reservable reports whether the kernel has n more bytes of addresses, and a mapping for them.

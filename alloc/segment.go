@@ -163,19 +163,34 @@ func extend(placement, least, most uintptr) *Page {
 
 // dropRoom gives the reservation behind the growing segment, with its margin, back to the kernel.
 // It reports false if there is none. Precondition: poolLock is held.
-func dropRoom() bool {
-	seg := pool.growing
-	if seg == nil {
-		return false
+func dropRoom() bool { return pool.growing != nil && pool.growing.dropBehind() }
+
+// dropReservations gives what is reserved before and behind all segments back to the kernel.
+// Precondition: poolLock is held.
+func dropReservations() {
+	for s := pool.segments; s != nil; s = s.next {
+		s.dropBehind()
+		if n := s.start - s.mapAddr; n != 0 && raw.Unmap(s.mapAddr, n) {
+			unmapped(n)
+			s.mapAddr, s.mapSize = s.start, s.mapSize-n
+		}
 	}
-	end := seg.start + seg.slices<<SliceShift
-	n := seg.mapAddr + seg.mapSize - end
-	if !raw.Unmap(end, n) {
+}
+
+// dropBehind gives what is reserved behind a segment back to the kernel. It reports false if there
+// is nothing.
+func (s *segment) dropBehind() bool {
+	end := s.start + s.slices<<SliceShift
+	n := s.mapAddr + s.mapSize - end
+	if n == 0 || !raw.Unmap(end, n) {
 		return false
 	}
 	unmapped(n)
-	seg.mapSize -= n
-	seg.room, pool.growing = 0, nil
+	s.mapSize -= n
+	s.room = 0
+	if pool.growing == s {
+		pool.growing = nil
+	}
 	return true
 }
 
