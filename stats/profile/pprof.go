@@ -214,7 +214,7 @@ func (e *encoder) samples() {
 		e.labels(tier, hint, name)
 		e.spread(d)
 		e.close(at)
-		for c := uintptr(0); c < heatClasses; c++ {
+		for c := uintptr(0); c < heatClasses && t.heatTime > 0; c++ {
 			u := &t.uses[i&(siteCount-1)][c&(heatClasses-1)]
 			if u.bytes == 0 {
 				continue
