@@ -53,51 +53,43 @@ static void find(struct ta_stack *s)
 	s->Header = o.header;
 }
 
-// A stack is at most so large, or not all of it is read directly.
-enum { LARGEST = 64 << 20 };
-
-// The stack of the first thread ends above the random bytes that the kernel has put there, and the
-// kernel maps nothing else below. Returns 0 if another stack is in use.
+// The stack of the first thread ends above the random bytes that the kernel has put there. It
+// begins so far below at most, and the kernel maps nothing else between. Returns 0 if another stack
+// is in use.
 static uintptr_t first_top(uintptr_t here)
 {
+	enum { LARGEST = 64 << 20 };
 	uintptr_t top = ta_auxv(AT_RANDOM) & ~(uintptr_t)7;
 	return here < top && top - here < LARGEST ? top : 0;
 }
 
-enum { PAGE = 4096 };
-
-// The stack of the calling thread is readable from here up to the thread pointer while the thread
-// runs. 0 if nothing is known.
-static TLS uintptr_t readable;
-
-// Whether all pages from here up to the thread pointer can be read now. A thread asks for a bounded
-// number of pages.
-static int readable_now(uintptr_t here)
+// Finds in glibc's descriptor of a thread, which lies at its thread pointer, the address and the
+// size of its stack, and the size of the guard, which is the part with the lowest addresses
+// (stackblock, stackblock_size and guardsize of struct pthread). Their place differs from version
+// to version. The stack contains the descriptor and ends soon after it. Returns the stack's lowest
+// address, or UINTPTR_MAX if there is none: the descriptor of the first thread is not in a stack.
+static uintptr_t stack_of(uintptr_t descriptor)
 {
-	enum { AT_ONCE = 64, IN_ALL = 1 << 14 };
-	static TLS int asked;
-	uintptr_t top = readable != 0 ? readable : ta_token();
-	for (int i = 0; here < top; i++, asked++) {
-		top = (top - 1) & -(uintptr_t)PAGE;
-		if (i == AT_ONCE || asked >= IN_ALL || !ta_readable(top))
-			return 0;
+	enum { SCANNED = 2048, AFTER = 8192 }; // a descriptor has 2304 bytes
+	const uintptr_t most = (uintptr_t)1 << 40, *w = (const uintptr_t *)descriptor;
+	if (!ta_readable(descriptor + SCANNED - 4))
+		return UINTPTR_MAX;
+	for (; (uintptr_t)(w + 3) <= descriptor + SCANNED; w++) {
+		uintptr_t before = descriptor - w[0];
+		if (before - 1 < most && w[1] - before - 1 < AFTER && w[2] < before)
+			return w[0] + w[2];
 	}
-	return 1;
+	return UINTPTR_MAX;
 }
 
-// The stack of any other thread ends where its thread pointer points, because glibc keeps the
-// thread's descriptor there. The guard page ends the search if another stack is in use, but a
-// thread may have none. Returns 0 if the bounds are unknown.
+// The stack of any other thread ends with its descriptor. Returns 0 if another stack is in use.
 static uintptr_t thread_top(uintptr_t here)
 {
+	static TLS uintptr_t low;
 	uintptr_t top = ta_token();
-	if (here >= top || top - here >= LARGEST)
-		return 0;
-	if (readable != 0 && here >= readable)
-		return top;
-	if (ta_sys4(SYS_gettid, 0, 0, 0, 0) == ta_pid()) // its thread pointer is not in a stack
-		return 0;
-	return readable_now(here) ? top : 0;
+	if (low == 0)
+		low = stack_of(top);
+	return low <= here && here < top ? top : 0;
 }
 
 static void bound(struct ta_stack *s)
@@ -107,19 +99,6 @@ static void bound(struct ta_stack *s)
 		top = thread_top(here);
 	s->Low = top == 0 ? 0 : here;
 	s->High = top;
-}
-
-// Notes that the thread's stack is readable from the first frame of a walk on, which has met no
-// signal. If the walk got to where the stack of a thread ends, or to what is known of it, all its
-// frames were there and not in a coroutine, whose stack may be unmapped while the thread runs.
-static void learn(const struct ta_stack *s)
-{
-	enum { LEAST = 8 << 10 }; // the smallest stack is larger
-	uintptr_t last = s->Reg[7], top = ta_token();
-	if (s->High != top || last >= top || (readable != 0 && s->Low >= readable))
-		return;
-	if (top - last < LEAST || (readable != 0 && last >= readable))
-		readable = s->Low & -(uintptr_t)PAGE;
 }
 
 NOINLINE unsigned long ta_walk(struct ta_stack *s, uintptr_t most)
@@ -143,14 +122,10 @@ NOINLINE unsigned long ta_walk(struct ta_stack *s, uintptr_t most)
 	s->Unloads = __atomic_load_n(&ta_unloads, __ATOMIC_RELAXED);
 	bound(s);
 	unsigned long end;
-	uintptr_t signal = 0;
 	do {
 		find(s);
 		int own = own_start != 0 && s->Start == own_start;
 		end = ta_go_sample_step((uintptr_t)s, own ? TA_UNWIND_SKIP : 0);
-		signal |= s->Exact;
 	} while (end == TA_UNWIND_GOING && s->N < most);
-	if (end != TA_UNWIND_BROKEN && signal == 0)
-		learn(s);
 	return end;
 }

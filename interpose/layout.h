@@ -25,7 +25,6 @@
 #define TA_ZERO_BIT 0x1ull
 #define TA_UNWIND_GOING 0x0ull
 #define TA_UNWIND_SKIP 0x1ull
-#define TA_UNWIND_BROKEN 0x2ull
 #define TA_UNWIND_FRAMES 0x100ull
 #define TA_SITE_MAX 0x4ull
 #define TA_REMOTE_ADDR 0xfffffffffff0ull

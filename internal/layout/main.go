@@ -60,7 +60,6 @@ func write(w io.Writer) {
 		{"TA_ZERO_BIT", alloc.ZeroBit},
 		{"TA_UNWIND_GOING", unwind.Going},
 		{"TA_UNWIND_SKIP", unwind.Skip},
-		{"TA_UNWIND_BROKEN", unwind.Broken},
 		{"TA_UNWIND_FRAMES", unwind.Frames},
 		{"TA_SITE_MAX", config.SiteMax},
 		{"TA_REMOTE_ADDR", alloc.RemoteAddr},
