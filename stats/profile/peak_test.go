@@ -111,3 +111,15 @@ func TestPeakAtWriting(tt *testing.T) {
 		tt.Errorf("in use are %.0f bytes, at the peak %.0f", s.LiveBytes, s.Peak)
 	}
 }
+
+// TestWrittenTwice: both times that a profile is written, first for its length, it is the same,
+// also if signal handlers miss samples in between.
+func TestWrittenTwice(tt *testing.T) {
+	newTable(tt)
+	Settle(1)
+	first := Write(0, 0, &About{})
+	Missed += 1e6
+	if second := Write(0, 0, &About{}); second != first {
+		tt.Errorf("the profile has %d bytes, and then %d", first, second)
+	}
+}

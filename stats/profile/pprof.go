@@ -160,7 +160,7 @@ func (e *encoder) comments(a *About) {
 	e.count("samples ", Stacks)
 	e.count("stacks not unwound to their end ", Broken)
 	e.count("stacks shortened ", Shortened)
-	e.count("dropped ", Lost+Missed)
+	e.count("dropped ", t.dropped)
 }
 
 func (e *encoder) count(name string, n uint64) {

@@ -119,6 +119,7 @@ type table struct {
 	fresh      float64             // bytes allocated since the profile was written (every.go)
 	live, peak [groupCount]float64 // Σ LiveBytes; what it was when the sites' Peak was set
 	start      uint64              // monotonic, nanoseconds
+	dropped    uint64              // Lost + Missed when Settle ran: Missed changes at any time
 	thread     [2]uint64           // the name of the thread that has the table
 	lately     [latelyCount]lately // by key
 }
@@ -349,9 +350,11 @@ func (t *table) setPeak(g uintptr) {
 	}
 }
 
-// Settle completes the sites for a reader: their peaks, and how much of their bytes in use was
-// allocated in the last half of the time. Precondition: the table is held.
+// Settle completes the table for a reader: the peaks of the sites, how much of their bytes in use
+// was allocated in the last half of the time, and how many samples were dropped. Precondition: the
+// table is held.
 func Settle(now uint64) {
+	t.dropped = Lost + atomic.LoadUint64(&Missed)
 	for g := uintptr(0); g < groupCount; g++ {
 		if t.live[g&(groupCount-1)] > t.peak[g&(groupCount-1)] {
 			t.setPeak(g) // so that no profile has more in use than at its peak
