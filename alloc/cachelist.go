@@ -89,13 +89,13 @@ func (h *Heap) flushCached(c uintptr) {
 // flushLarge returns the cached blocks of large classes to their pages before the heap takes fresh
 // memory, and reports whether there were any. A program that grows an array by copying it passes
 // through all of these classes. Otherwise a block would stay on the list of each.
-func (h *Heap) flushLarge() (any bool) {
+func (h *Heap) flushLarge() (some bool) {
 	c := sizeclass.Of(cacheListBytes) + 1
 	for c = h.opened.Next(c); c < sizeclass.Count; c = h.opened.Next(c + 1) {
-		any = any || h.cacheList(c).Head != 0
+		some = some || h.cacheList(c).Head != 0
 		h.flushCached(c)
 	}
-	return any
+	return some
 }
 
 // freeAll frees the blocks of the heap's own pages on the list that begins at b.

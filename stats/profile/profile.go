@@ -120,7 +120,6 @@ type table struct {
 	live, peak [groupCount]float64 // Σ LiveBytes; what it was when the sites' Peak was set
 	start      uint64              // monotonic, nanoseconds
 	dropped    uint64              // Lost + Missed when Settle ran: Missed changes at any time
-	thread     [2]uint64           // the name of the thread that has the table
 	lately     [latelyCount]lately // by key
 }
 
@@ -157,6 +156,8 @@ type Block struct {
 	Kind   uint32 // of the memory; with Device on devices only, Hint and Tier on the host only
 	Device uint32
 	Now    uint64 // monotonic, nanoseconds
+
+	Thread [2]uint64 // the name of the thread; Note and EndDevice take it from the walk
 }
 
 // Note notes a block of the thread named token, whose stack was found. wait says whether the thread
@@ -182,7 +183,7 @@ func (t *table) note(b *Block, stack *unwind.Stack, key uint64, how uintptr) {
 		Broken++
 	}
 	t.drop(b.Addr, b.Now) // a block that was resized where it is
-	t.thread = stack.Thread
+	b.Thread = stack.Thread
 	s := t.siteOfKey(b, stack, key)
 	if s == nil || !t.keep(b, s) {
 		Lost++

@@ -1,8 +1,6 @@
 package profile
 
-import (
-	"tieralloc/internal/unwind"
-)
+import "tieralloc/internal/unwind"
 
 // The hash tables are twice as large as what they lead to.
 const (
@@ -29,14 +27,14 @@ func keyOf(stack *unwind.Stack) uint64 {
 }
 
 // with adds to a hash of a stack what else makes a site.
-func (t *table) with(b *Block, hash uint64) uint64 {
+func (b *Block) with(hash uint64) uint64 {
 	kind := uint64(b.Device)<<24 | uint64(b.Kind)<<16 | uint64(b.Hint)<<8 | uint64(b.Tier)
-	return mix(hash ^ mix(kind) ^ mix(t.thread[0]) ^ mix(t.thread[1]+1))
+	return mix(hash ^ mix(kind) ^ mix(b.Thread[0]) ^ mix(b.Thread[1]+1))
 }
 
 // siteOfKey is siteFor by the key of the stack, where it was found lately.
 func (t *table) siteOfKey(b *Block, stack *unwind.Stack, key uint64) *Site {
-	key = t.with(b, key)
+	key = b.with(key)
 	l := &t.lately[key&(latelyCount-1)]
 	if l.key != key {
 		shortened := Shortened
@@ -74,7 +72,7 @@ func (t *table) siteFor(b *Block, stack *unwind.Stack) *Site {
 	t.siteN++
 	t.siteOf[k&siteMask] = uint32(t.siteN)
 	s.hash, s.frames, s.Stack, s.Depth = hash, frames, uint32(first), uint32(n)
-	s.Hint, s.Tier, s.Thread = b.Hint, b.Tier, t.thread
+	s.Hint, s.Tier, s.Thread = b.Hint, b.Tier, b.Thread
 	s.Kind, s.Device = b.Kind, b.Device
 	if s.Kind != Host {
 		t.deviceSites++
@@ -89,7 +87,7 @@ func (t *table) known(b *Block, first, n uintptr) (s *Site, k uintptr, stack, ha
 	for i := uintptr(0); i < n; i++ {
 		stack = mix(stack*31 + uint64(t.frames[(first+i)&(stackWords-1)]) + 1)
 	}
-	hash = t.with(b, stack)
+	hash = b.with(stack)
 	k = uintptr(hash)
 	for ; t.siteOf[k&siteMask] != 0; k++ {
 		s = &t.sites[(t.siteOf[k&siteMask]-1)&(siteCount-1)]

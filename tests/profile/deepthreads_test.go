@@ -16,12 +16,19 @@ func TestDeepThreads(t *testing.T) {
 	if n := p.comment(t, "stacks not unwound to their end"); n != 0 {
 		t.Errorf("%d stacks were not unwound to their end", n)
 	}
-	allocs := p.value(t, "alloc_objects")
+	allocs, deep := p.value(t, "alloc_objects"), 0
 	for _, s := range p.Sample {
 		stack := p.stack(s)
-		if n := strings.Count(strings.Join(stack, " "), "deeper"); n != 0 && n != 41 {
+		switch strings.Count(strings.Join(stack, " "), "deeper") {
+		case 0:
+		case 41:
+			deep++
+		default:
 			t.Errorf("%d blocks of %q", s.Value[allocs], stack)
 		}
+	}
+	if deep == 0 {
+		t.Error("no stack has all 41 frames of the thread's function")
 	}
 }
 

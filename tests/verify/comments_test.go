@@ -18,9 +18,9 @@ var outside = []string{"CUDACachingAllocator.cpp", "F.jumpN", "GLIBC_x.y",
 	"crti.o", "crtn.o", "cudaErrorInsufficientDriver", "hardened_malloc", "heap_info",
 	"kernel_sigaction", "linux_dirent64", "malloc_chunk", "memory_tier4", "memory_tierN",
 	"nothrow_t", "page_region", "phys_addr", "pm_scan_arg", "proc_pid_stat", "process_vm_readv",
-	"profile.proto", "ptrace_syscall_info", "r_debug", "read_archive", "semver.org", "stackblock", "stackblock_size",
-	"sysexits.h",
-	"ta_cuda_", "ta_mm_", "tcbhead_t", "torch_memory_saver", "uffdio_api", "uffdio_register",
+	"profile.proto", "ptrace_syscall_info", "r_debug", "read_archive", "semver.org",
+	"stackblock", "stackblock_size", "sysexits.h", "ta_cuda_", "ta_mm_", "tcbhead_t",
+	"torch_memory_saver", "uffdio_api", "uffdio_register",
 	"vDSO", "vLLM", "vm.overcommit_memory", "x_cgo_init", "x_cgo_mmap", "x_cgo_munmap",
 	"x_cgo_thread_start"}
 

@@ -2,7 +2,6 @@
 // one, leads to memory between that stack and the thread's. At first the memory is readable, and
 // then it is not. The argument says in which thread.
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
