@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"tieralloc/internal/pystack"
 	"tieralloc/internal/raw"
 )
 
@@ -17,6 +18,8 @@ var history struct {
 	lock raw.Lock
 	base uintptr // 0: nothing was ever recorded
 	next uint64
+
+	stacks *pystack.Table // the Python stacks of the events; nil: none was ever noted
 }
 
 const (
@@ -55,6 +58,7 @@ func remember(r *Request, e *event) {
 	}
 	if history.base != 0 {
 		e.time = raw.Clock(raw.ClockMono)
+		e.call = noteStack(r)
 		*eventAt(history.next) = *e
 		history.next++
 	}
@@ -88,6 +92,29 @@ func rememberUnmap(r *Request, action Action) {
 		return
 	}
 	remember(r, &e)
+}
+
+// noteStack returns the number of the Python stack of the request's thread, or 0. When there is no
+// room for more stacks, the events so far lose theirs. Precondition: history.lock is held.
+func noteStack(r *Request) uint64 {
+	if r.Python == 0 {
+		return 0
+	}
+	if history.stacks == nil {
+		history.stacks = (*pystack.Table)(raw.Ptr(raw.Map(pystack.Size)))
+		if history.stacks == nil {
+			return 0
+		}
+	}
+	call := history.stacks.Note(uintptr(r.Python), uintptr(r.PythonMinor))
+	if history.stacks.Full() {
+		history.stacks.Clear()
+		for i := range min(history.next, historyMax) {
+			eventAt(i).call = 0
+		}
+		call = history.stacks.Note(uintptr(r.Python), uintptr(r.PythonMinor))
+	}
+	return uint64(call)
 }
 
 // beginHistory starts a device's history with the next event.

@@ -25,6 +25,11 @@ type Request struct {
 	Hint    uint64
 	Allowed uint64 // rules that match by the caller's object, as in alloc.Malloc
 
+	// Where snapshots are taken: the thread's PyThreadState, and the minor version of its Python 3;
+	// 0: none.
+	Python      uint64
+	PythonMinor uint64
+
 	// The driver's answer to the last action.
 	Result uint64 // CUresult; with ActDone: what the program gets
 	Value  uint64 // address, event, context or figure

@@ -3,6 +3,7 @@ package cudahook
 import (
 	"sync/atomic"
 
+	"tieralloc/internal/pystack"
 	"tieralloc/internal/raw"
 )
 
@@ -16,7 +17,10 @@ import (
 //	block    address, bytes, bytes asked for, state (used, free, pending, held, lost), stream;
 //	         the blocks of a segment follow it in the order of their addresses
 //	foreign  address, bytes, bytes asked for: an allocation of the driver's own
-//	event    device, time, kind, address, bytes, stream, thread; in their order
+//	frame    line, function, file, of Python; control characters, spaces and % are %XX
+//	call     number of the call that it was made from, number of its frame; both count from 1
+//	event    device, time, kind, address, bytes, stream, thread, number of the innermost call of
+//	         its Python stack (0: none); in their order
 //
 // A stream is - where the memory belongs to none. Package process writes the lines around these.
 
@@ -189,6 +193,72 @@ func (p *picture) foreign(b *block) {
 	p.end(&l)
 }
 
+// stacks writes the Python stacks of the events. Precondition: history.lock is held.
+func (p *picture) stacks() {
+	t := history.stacks
+	if t == nil {
+		return
+	}
+	for i := uint32(1); i <= t.Frames(); i++ {
+		f := t.Frame(i)
+		p.word("frame ")
+		var d raw.Digits
+		for i := d.Decimal(uint64(f.Line)); i < uintptr(len(d)); i++ {
+			p.put(d[i&31])
+		}
+		p.name(t, f.Name)
+		p.name(t, f.File)
+		p.put('\n')
+	}
+	var l raw.Line
+	for i := uint32(1); i <= t.Calls(); i++ {
+		c := t.Call(i)
+		l.Clear()
+		l.Text("call")
+		number(&l, uint64(c.Caller))
+		number(&l, uint64(c.Frame))
+		p.end(&l)
+	}
+}
+
+func (p *picture) put(c byte) {
+	if p.size < p.n {
+		raw.StoreByte(p.buf+p.size, c)
+	}
+	p.size++
+}
+
+func (p *picture) word(s string) {
+	for i := range len(s) {
+		p.put(s[i])
+	}
+}
+
+// name writes a field with a text of Python's, which may be longer than a raw.Line.
+func (p *picture) name(t *pystack.Table, s pystack.Text) {
+	p.put(' ')
+	if s.N == 0 {
+		p.put('?')
+	}
+	for i := range s.N {
+		c := t.Byte(s, i)
+		if c > ' ' && c != '%' && c != 0x7f {
+			p.put(c)
+			continue
+		}
+		p.put('%')
+		p.put(hexDigit(c >> 4))
+		p.put(hexDigit(c & 15))
+	}
+}
+
+func hexDigit(c byte) byte {
+	if c < 10 {
+		return '0' + c
+	}
+	return 'a' + c - 10
+}
+
 // events writes the history of all devices.
 func (p *picture) events() bool {
 	if !history.lock.Take(p.token) {
@@ -198,6 +268,7 @@ func (p *picture) events() bool {
 	if history.next > historyMax {
 		i = history.next - historyMax
 	}
+	p.stacks()
 	var l raw.Line
 	for ; history.base != 0 && i < history.next; i++ {
 		e := eventAt(i)
@@ -237,4 +308,5 @@ func (e *event) picture(l *raw.Line) {
 	number(l, e.bytes)
 	number(l, e.stream)
 	number(l, e.thread)
+	number(l, e.call)
 }

@@ -86,6 +86,7 @@ type event struct {
 	device, thread, kind   uint64
 	address, bytes, stream uint64
 	time                   uint64 // in the history: monotonic, nanoseconds
+	call                   uint64 // in the history: the number of its Python stack; 0: none
 }
 
 const (

@@ -264,6 +264,8 @@ void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context)
 	r->Token = ta_token();
 	r->Context = (uint64_t)context;
 	r->Now = now();
+	if (UNLIKELY(ta_flags.CudaStacks))
+		ta_cuda_python(r);
 }
 
 // Continues a request of more than one step, beginning with its first action. A failed allocation

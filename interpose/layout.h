@@ -329,7 +329,8 @@ struct ta_flags {
 	uint32_t Unusual;
 	uint32_t ExactTime;
 	uint32_t AlignedSlow;
-	uint32_t CudaOff;
+	uint16_t CudaOff;
+	uint16_t CudaStacks;
 	uint32_t CudaAsync;
 	uint32_t Filtered;
 };
@@ -359,6 +360,8 @@ struct ta_cuda_request {
 	uint64_t Count;
 	uint64_t Hint;
 	uint64_t Allowed;
+	uint64_t Python;
+	uint64_t PythonMinor;
 	uint64_t Result;
 	uint64_t Value;
 	uint64_t Extra;

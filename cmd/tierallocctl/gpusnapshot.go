@@ -19,8 +19,11 @@ refused for lack of memory. PID names a running process with that setting and a 
 (TA_STATS_LIVE=1). It is asked to write FILE.asked, which it does when it next allocates or frees
 host memory, or within a tenth of a second with TA_BACKGROUND=1.
 
+Events, blocks and segments have the stacks of Python that they come from: function, file and line,
+of CPython 3.11 to 3.14. Code that was called outside Python has none.
+
 Memory that the driver allocates itself is shown as segments of its own. Segments that were spilled
-to the host are left out, and there are no stacks.`
+to the host are left out.`
 
 var snapshotRequest = request{what: stats.AskSnapshot, thing: "snapshot",
 	variable: "TA_CUDA_SNAPSHOT",

@@ -8,13 +8,16 @@ import (
 )
 
 // A pickler writes a Python pickle of dictionaries, lists, strings, numbers and truth values. It
-// uses only the opcodes of protocol 2 that the page pytorch.org/memory_viz reads, too, which is why
-// it is no library. The first error remains in the writer until Flush.
-type pickler struct{ w *bufio.Writer }
+// uses only opcodes that the page pytorch.org/memory_viz reads, too, which is why it is no library.
+// The first error remains in the writer until Flush.
+type pickler struct {
+	w    *bufio.Writer
+	memo *uint32 // how many objects were remembered
+}
 
 func newPickler(w io.Writer) pickler {
-	p := pickler{bufio.NewWriter(w)}
-	p.op(0x80, 2) // PROTO
+	p := pickler{bufio.NewWriter(w), new(uint32)}
+	p.op(0x80, 4) // PROTO
 	return p
 }
 
@@ -46,6 +49,19 @@ func (p pickler) list(n int, item func(i int)) {
 		}
 		p.op('e') // APPENDS
 	}
+}
+
+// remember has the object that was written last remembered, and returns its number.
+func (p pickler) remember() (n uint32) {
+	p.op(0x94) // MEMOIZE
+	*p.memo++
+	return *p.memo - 1
+}
+
+// again writes a remembered object.
+func (p pickler) again(n uint32) {
+	p.op('j') // LONG_BINGET
+	p.op(binary.LittleEndian.AppendUint32(nil, n)...)
 }
 
 // pair writes a tuple of two numbers.
@@ -84,4 +100,3 @@ func (p pickler) number(n uint64) {
 
 func (p pickler) textOf(key, value string)          { p.text(key); p.text(value) }
 func (p pickler) numberOf(key string, value uint64) { p.text(key); p.number(value) }
-func (p pickler) noneOf(key string)                 { p.text(key); p.list(0, nil) }

@@ -11,7 +11,7 @@ import (
 
 // goodSnapshot has a device with a small segment, one that grows, one on the host, and an
 // allocation of the driver's own.
-const goodSnapshot = `tieralloc snapshot 1 77 1000000 1700000000001000000
+const goodSnapshot = `tieralloc snapshot 2 77 1000000 1700000000001000000
 device 0 1073741824 67108864 31459328
 heap 0 5 1024 512 2096128 0 512 0 0 29362176
 segment 2097152 2097152 small fixed device 0 0
@@ -24,15 +24,19 @@ block 8388608 27262976 0 free -
 segment 90000000 2097152 large fixed host 0 0
 block 90000000 2097152 5 used -
 foreign 2097664 1024 1000
-event 0 100000 expand 8388608 27262976 0 0
-event 0 200000 map 2097152 2097152 0 0
-event 0 300000 alloc 2097152 1000 9 3
-event 0 400000 alloc 2098688 500 9 3
-event 0 500000 free 2098688 500 9 3
-event 0 600000 free 999 500 9 3
-event 0 700000 alloc 2097664 1000 0 3
-event 0 800000 unmap 50000000 2097152 0 0
-event 0 900000 refused 0 99999999 0 3
+frame 3 <module> /a%20b/é.py
+frame 17 C.f /x%25.py
+call 0 1
+call 1 2
+event 0 100000 expand 8388608 27262976 0 0 0
+event 0 200000 map 2097152 2097152 0 0 0
+event 0 300000 alloc 2097152 1000 9 3 2
+event 0 400000 alloc 2098688 500 9 3 2
+event 0 500000 free 2098688 500 9 3 2
+event 0 600000 free 999 500 9 3 2
+event 0 700000 alloc 2097664 1000 0 3 2
+event 0 800000 unmap 50000000 2097152 0 0 0
+event 0 900000 refused 0 99999999 0 3 2
 end
 `
 
@@ -61,15 +65,33 @@ func TestDecodeSnapshot(t *testing.T) {
 	if a := trace[9]; a.address < foreignFrom || a.address != trace[8].address {
 		t.Errorf("%+v", a)
 	}
+	if b := v.segments[0].blocks; b[0].call != 2 || b[1].call != 0 || b[2].call != 2 ||
+		trace[2].call != 2 || s.frames[0] != (snapshotFrame{3, "<module>", "/a b/é.py"}) ||
+		s.frames[1] != (snapshotFrame{17, "C.f", "/x%.py"}) {
+		t.Errorf("%+v, %+v", b, s.frames)
+	}
 	if oom := trace[11]; oom.free != 64<<20-31459328 || oom.bytes != 99999999 {
 		t.Errorf("%+v", oom)
+	}
+}
+
+// TestFirstSnapshots: the first version of the format had no stacks.
+func TestFirstSnapshots(t *testing.T) {
+	text := strings.NewReplacer("snapshot 2", "snapshot 1", "0 0 0\n", "0 0\n", " 3 2\n", " 3\n").
+		Replace(goodSnapshot)
+	s, err := decodeSnapshot([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.devices[0].events); n != 9 {
+		t.Errorf("%d events", n)
 	}
 }
 
 // TestDamagedSnapshots: a damaged snapshot is one error that names the line or the place.
 func TestDamagedSnapshots(t *testing.T) {
 	for _, c := range [][3]string{
-		{"tieralloc snapshot 1", "tieralloc snapshot 2", `format "2": this tool reads 1`},
+		{"tieralloc snapshot 2", "tieralloc snapshot 3", `format "3": this tool reads 1 and 2`},
 		{"tieralloc", "tieralock", "not a snapshot"},
 		{"end\n", "", "its end is missing"},
 		{"end\n", "end\nend\n", "more after its end"},
@@ -85,6 +107,14 @@ func TestDamagedSnapshots(t *testing.T) {
 		{"heap", "heep", `"heep": expected device`},
 		{"heap 0 5 1024 512 2096128 0 512 0 0 29362176\n", "", "segment without a heap"},
 		{"segment 2097152 2097152 small fixed device 0 0\n", "", "block without a segment"},
+		{"1700000000001000000", "1700000000001000000 1", "expected no more fields"},
+		{"frame 17", "frame 1x", `"1x": expected a number`},
+		{"%25.py", "%2.py", "invalid URL escape"},
+		{"call 1 2", "call 2 2", "2: there are only 1 so far"},
+		{"call 1 2", "call 1 3", "3: there are only 2 so far"},
+		{"call 1 2", "call 1 0", "a call without a frame"},
+		{"500 9 3 2", "500 9 3 3", "3: there are only 2 so far"},
+		{"500 9 3 2", "500 9 3", "a field is missing"},
 		{"map 2097152 2097152", "map 9999999999999999999 1", "no memory is so large"},
 	} {
 		text := strings.Replace(goodSnapshot, c[0], c[1], 1)
@@ -146,15 +176,19 @@ func TestPickle(t *testing.T) {
 		p.truth(true)
 		p.text("e")
 		p.truth(false)
-		p.noneOf("f")
+		p.text("f")
+		p.list(0, nil)
+		p.text("g")
+		p.again(p.remember())
 	})
 	if err := p.end(); err != nil {
 		t.Fatal(err)
 	}
-	want := "\x80\x02}(X\x01\x00\x00\x00aX\x02\x00\x00\x00éX\x01\x00\x00\x00b](J\xff\x00\x00\x00" +
+	want := "\x80\x04}(X\x01\x00\x00\x00aX\x02\x00\x00\x00éX\x01\x00\x00\x00b](J\xff\x00\x00\x00" +
 		"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\x00eX\x01\x00\x00\x00cJ\x00\x00\x00\x00" +
 		"\x8a\x05\x00\x00\x00\x80\x00\x86X\x01\x00\x00\x00d\x88X\x01\x00\x00\x00e\x89" +
-		"X\x01\x00\x00\x00f]u."
+		"X\x01\x00\x00\x00f]" +
+		"X\x01\x00\x00\x00g\x94j\x00\x00\x00\x00u."
 	if out.String() != want {
 		t.Errorf("%q", out.String())
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,19 @@ type memorySnapshot struct {
 	pid        uint64
 	mono, unix uint64 // nanoseconds, at the same time
 	devices    []snapshotDevice
+	frames     []snapshotFrame // number n is at n-1
+	calls      []snapshotCall  // number n is at n-1
 }
+
+// A snapshotFrame is a place in a Python program.
+type snapshotFrame struct {
+	line       uint64
+	name, file string
+}
+
+// A snapshotCall is the call of a frame, by their numbers. A caller has a lower number than what it
+// calls; 0 is none.
+type snapshotCall struct{ caller, frame uint64 }
 
 // snapshotDevice is the part of a device. Each number is checked to fit in 63 bits.
 type snapshotDevice struct {
@@ -44,6 +57,7 @@ type snapshotSegment struct {
 	grows          bool
 	pool           [2]uint64
 	blocks         []snapshotBlock
+	call           uint64 // that mapped it; 0: unknown
 }
 
 type snapshotBlock struct {
@@ -51,12 +65,14 @@ type snapshotBlock struct {
 	state                 string
 	stream                uint64
 	hasStream             bool
+	call                  uint64 // that allocated it; 0: unknown
 }
 
 type snapshotEvent struct {
 	time                   uint64 // monotonic, nanoseconds
 	kind                   string
 	address, bytes, stream uint64
+	call                   uint64 // innermost of its stack; 0: none
 }
 
 // snapshotDevices is above the number of devices that the library serves.
@@ -116,6 +132,7 @@ type snapshotDecoder struct {
 	device int              // of the heap; -1: none yet
 	into   *snapshotSegment // that blocks belong to
 	skips  bool             // they belong to one on the host
+	first  bool             // version 1, which has no stacks
 	ended  bool
 	err    error
 }
@@ -155,6 +172,26 @@ func (d *snapshotDecoder) bytes() uint64 {
 	return n
 }
 
+// below is number for something that there are n of, which count from 1. 0 is none.
+func (d *snapshotDecoder) below(n int) uint64 {
+	i := d.number()
+	if i > uint64(n) {
+		d.fail("%d: there are only %d so far", i, n)
+		return 0
+	}
+	return i
+}
+
+// text takes a field with characters that are %XX. PyTorch's formats are UTF-8.
+func (d *snapshotDecoder) text() string {
+	field := d.next()
+	s, err := url.PathUnescape(field)
+	if err != nil {
+		d.fail("%q: %w", field, err)
+	}
+	return strings.ToValidUTF8(s, "?")
+}
+
 func (d *snapshotDecoder) word(words ...string) string {
 	field := d.next()
 	if d.err == nil && !slices.Contains(words, field) {
@@ -181,8 +218,9 @@ func (d *snapshotDecoder) line() {
 	switch first := d.next(); first {
 	case "tieralloc":
 		d.next()
-		if version := d.next(); version != "1" {
-			d.fail("format %q: this tool reads 1", version)
+		version := d.next()
+		if d.first = version == "1"; !d.first && version != "2" {
+			d.fail("format %q: this tool reads 1 and 2", version)
 		}
 		d.s.pid, d.s.mono, d.s.unix = d.number(), d.number(), d.number()
 	case "device":
@@ -201,17 +239,30 @@ func (d *snapshotDecoder) line() {
 			return
 		}
 		d.memory(first, &d.s.devices[d.device])
+	case "frame":
+		d.s.frames = append(d.s.frames, snapshotFrame{d.number(), d.text(), d.text()})
+	case "call":
+		c := snapshotCall{d.below(len(d.s.calls)), d.below(len(d.s.frames))}
+		if c.frame == 0 {
+			d.fail("a call without a frame")
+		}
+		d.s.calls = append(d.s.calls, c)
 	case "event":
 		v := d.ordinal()
-		v.events = append(v.events, snapshotEvent{time: d.number(),
+		e := snapshotEvent{time: d.number(),
 			kind:    d.word("alloc", "refused", "free", "map", "unmap", "expand", "shrink"),
-			address: d.bytes(), bytes: d.number(), stream: d.number()})
+			address: d.bytes(), bytes: d.number(), stream: d.number()}
 		d.number()
+		if !d.first {
+			e.call = d.below(len(d.s.calls))
+		}
+		v.events = append(v.events, e)
 		d.device = -1
 	case "end":
 		d.ended = true
 	default:
-		d.fail("%q: expected device, heap, segment, block, foreign, event or end", first)
+		d.fail("%q: expected device, heap, segment, block, foreign, frame, call, event or end",
+			first)
 	}
 	if len(d.fields) != 0 {
 		d.fail("%q: expected no more fields", d.fields[0])
@@ -262,6 +313,7 @@ func (d *snapshotDecoder) memory(first string, v *snapshotDevice) {
 func (s *memorySnapshot) check() error {
 	for i := range s.devices {
 		v := &s.devices[i]
+		v.attribute()
 		slices.SortFunc(v.segments, func(a, b snapshotSegment) int {
 			return cmp.Compare(a.address, b.address)
 		})
@@ -284,6 +336,28 @@ func (s *memorySnapshot) check() error {
 		}
 	}
 	return nil
+}
+
+// attribute finds the calls that the blocks in use, and the segments, come from.
+func (v *snapshotDevice) attribute() {
+	blocks, segments := map[uint64]uint64{}, map[uint64]uint64{}
+	for _, e := range v.events {
+		switch e.kind {
+		case "alloc":
+			blocks[e.address] = e.call
+		case "map":
+			segments[e.address] = e.call
+		}
+	}
+	for i := range v.segments {
+		g := &v.segments[i]
+		g.call = segments[g.address]
+		for j := range g.blocks {
+			if b := &g.blocks[j]; b.state != "free" {
+				b.call = blocks[b.address]
+			}
+		}
+	}
 }
 
 // covered reports whether the blocks cover the segment, and returns the bytes of those in use.

@@ -15,15 +15,16 @@ func (s *memorySnapshot) writePickle(w io.Writer) error {
 		}
 	}
 	p := newPickler(w)
+	stacks := pickledStacks{s, map[uint64]uint32{}, map[uint64]uint32{}}
 	p.dict(func() {
 		p.text("segments")
 		p.list(len(segments), func(i int) {
 			at := segments[i]
-			s.devices[at.device].segments[at.segment].pickle(p, at.device)
+			s.devices[at.device].segments[at.segment].pickle(p, at.device, &stacks)
 		})
 		p.text("device_traces")
 		p.list(len(traces), func(i int) {
-			p.list(len(traces[i]), func(j int) { traces[i][j].pickle(p, s.unix-s.mono) })
+			p.list(len(traces[i]), func(j int) { traces[i][j].pickle(p, s.unix-s.mono, &stacks) })
 		})
 		p.text("allocator_settings")
 		p.dict(func() {})
@@ -31,7 +32,7 @@ func (s *memorySnapshot) writePickle(w io.Writer) error {
 	return p.end()
 }
 
-func (g *snapshotSegment) pickle(p pickler, device int) {
+func (g *snapshotSegment) pickle(p pickler, device int, stacks *pickledStacks) {
 	used, active, asked := uint64(0), uint64(0), uint64(0)
 	for _, b := range g.blocks {
 		switch b.state {
@@ -58,9 +59,9 @@ func (g *snapshotSegment) pickle(p pickler, device int) {
 		p.pair(g.pool[0], g.pool[1])
 		p.text("is_expandable")
 		p.truth(g.grows)
-		p.noneOf("frames")
+		stacks.pickle(p, g.call)
 		p.text("blocks")
-		p.list(len(g.blocks), func(i int) { g.blocks[i].pickle(p) })
+		p.list(len(g.blocks), func(i int) { g.blocks[i].pickle(p, stacks) })
 	})
 }
 
@@ -79,7 +80,7 @@ func (g *snapshotSegment) stream() (stream uint64) {
 	return stream
 }
 
-func (b *snapshotBlock) pickle(p pickler) {
+func (b *snapshotBlock) pickle(p pickler, stacks *pickledStacks) {
 	state, asked := "inactive", b.bytes
 	switch b.state {
 	case "used":
@@ -92,12 +93,12 @@ func (b *snapshotBlock) pickle(p pickler) {
 		p.numberOf("size", b.bytes)
 		p.numberOf("requested_size", asked)
 		p.textOf("state", state)
-		p.noneOf("frames")
+		stacks.pickle(p, b.call)
 	})
 }
 
 // pickle writes an event. shift is the time of day less the monotonic time, in nanoseconds.
-func (e *traceEntry) pickle(p pickler, shift uint64) {
+func (e *traceEntry) pickle(p pickler, shift uint64, stacks *pickledStacks) {
 	p.dict(func() {
 		p.textOf("action", e.action)
 		if e.action == "oom" {
@@ -108,6 +109,42 @@ func (e *traceEntry) pickle(p pickler, shift uint64) {
 		p.numberOf("size", e.bytes)
 		p.numberOf("stream", e.stream)
 		p.numberOf("time_us", (e.time+shift)/1000)
-		p.noneOf("frames")
+		stacks.pickle(p, e.call)
 	})
+}
+
+// pickledStacks knows the stacks and the frames that are in the pickle already, by their numbers.
+// There may be a hundred thousand events with deep stacks, so each is written once.
+type pickledStacks struct {
+	s              *memorySnapshot
+	stacks, frames map[uint64]uint32 // numbers in the pickler's memo
+}
+
+// pickle writes the entry "frames": the stack of a call, the innermost frame first.
+func (k *pickledStacks) pickle(p pickler, call uint64) {
+	p.text("frames")
+	var frames []uint64
+	if at, ok := k.stacks[call]; ok {
+		p.again(at)
+		return
+	}
+	for c := call; c != 0; c = k.s.calls[c-1].caller {
+		frames = append(frames, k.s.calls[c-1].frame)
+	}
+	p.list(len(frames), func(i int) { k.frame(p, frames[i]) })
+	k.stacks[call] = p.remember()
+}
+
+func (k *pickledStacks) frame(p pickler, n uint64) {
+	if at, ok := k.frames[n]; ok {
+		p.again(at)
+		return
+	}
+	f := &k.s.frames[n-1]
+	p.dict(func() {
+		p.textOf("name", f.name)
+		p.textOf("filename", f.file)
+		p.numberOf("line", f.line)
+	})
+	k.frames[n] = p.remember()
 }

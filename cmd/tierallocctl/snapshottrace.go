@@ -10,6 +10,7 @@ type traceEntry struct {
 	action                       string
 	address, bytes, stream, time uint64
 	free                         uint64 // oom: bytes that the device had left
+	call                         uint64 // innermost of its stack; 0: none
 }
 
 // A span is a segment at the time of an event.
@@ -82,7 +83,7 @@ func (v *snapshotDevice) room() uint64 {
 
 // add adds an entry before those that there are.
 func (r *replay) add(e snapshotEvent, action string) {
-	entry := traceEntry{action, e.address, e.bytes, e.stream, e.time, 0}
+	entry := traceEntry{action, e.address, e.bytes, e.stream, e.time, 0, e.call}
 	switch action {
 	case "oom":
 		entry.address, entry.free = 0, r.free

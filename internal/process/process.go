@@ -48,7 +48,8 @@ type Flags struct {
 	Unusual       uint32 // Secure or Profiled: ta_malloc_unusual serves what the fast path cannot
 	ExactTime     uint32 // Throttled or Profiled: the slow path reads the exact clock
 	AlignedSlow   uint32 // Unusual or Rules: only the slow path serves aligned blocks
-	CudaOff       uint32 // CUDA calls pass unchanged
+	CudaOff       uint16 // CUDA calls pass unchanged
+	CudaStacks    uint16 // requests of the device heap tell their Python thread
 	CudaAsync     uint32 // the heap serves cuMemAllocAsync
 	Filtered      uint32 // C sets it when the program prepares a filter of system calls
 }
@@ -161,6 +162,7 @@ func (f *Flags) set() {
 		config.InForce.Log != config.LogOff)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Snapshots {
 		config.InForce.CUDA.Snapshots = beginSnapshots()
+		f.CudaStacks = uint16(flag(config.InForce.CUDA.Snapshots))
 	}
 	alloc.CountFromFork = f.Reports|f.Runtime != 0 || config.InForce.CUDA.Snapshots
 	f.Rules = flag(tiers.RulesOn())
@@ -172,7 +174,7 @@ func (f *Flags) set() {
 	f.Unusual = f.Secure | f.Profiled
 	f.ExactTime = f.Throttled | f.Profiled
 	f.AlignedSlow = f.Unusual | f.Rules
-	f.CudaOff = flag(!config.InForce.CUDA.Enable)
+	f.CudaOff = uint16(flag(!config.InForce.CUDA.Enable))
 	f.CudaAsync = flag(config.InForce.CUDA.AsyncHeap)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Traces {
 		if _, ok := config.Expand(&reportPath, &config.InForce.TraceFile, raw.Pid(),

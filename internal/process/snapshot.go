@@ -121,7 +121,7 @@ func putSnapshot(token uintptr) (errno uintptr) {
 // writeSnapshot writes a whole file to buf, as cudahook.Snapshot does.
 func writeSnapshot(token, buf, n uintptr) (size uintptr) {
 	var l raw.Line
-	l.Text("tieralloc snapshot 1 ")
+	l.Text("tieralloc snapshot 2 ")
 	l.Dec(uint64(raw.Pid()))
 	l.Text(" ")
 	l.Dec(raw.Clock(raw.ClockMono))

@@ -86,6 +86,39 @@ func TestSnapshotAsked(t *testing.T) {
 	refusedSnapshot(t, own, "4194305", "there is no process 4194305")
 }
 
+// TestSnapshotPython: events have the stacks of the Python program, whether it holds the
+// interpreter's lock or not.
+func TestSnapshotPython(t *testing.T) {
+	pythons := []string{"/usr/bin/python3"}
+	for _, version := range []string{"3.11", "3.12", "3.13", "3.14"} { // others that there are
+		out, err := exec.Command("python"+version, "-c", "import sys; print(sys.executable)").Output()
+		if err == nil {
+			pythons = append(pythons, strings.TrimSpace(string(out)))
+		}
+	}
+	script, err := filepath.Abs("testdata/stacks.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, python := range pythons {
+		if _, err := os.Stat(python); err != nil {
+			testlib.Lacks(t, python)
+		}
+		dir := t.TempDir()
+		clean(t, testlib.Run(t, command(true, []string{"TA_CUDA_SNAPSHOT=" + dir + "/s"}, python,
+			script)))
+		r := testlib.Run(t, testlib.Cmd{Args: []string{testlib.Tool(t), "gpu", "snapshot", "-o",
+			dir + "/pickle", dir + "/s"}})
+		if r.Status != 0 || r.Stderr != "" {
+			t.Fatalf("%s: %+v", python, r)
+		}
+		r = testlib.Run(t, testlib.Cmd{Args: []string{python, script, dir + "/pickle"}})
+		if r.Status != 0 || r.Stdout != "ok\n" {
+			t.Errorf("%s: %+v", python, r)
+		}
+	}
+}
+
 // TestSnapshotWithoutCUDA: a program without a device writes none.
 func TestSnapshotWithoutCUDA(t *testing.T) {
 	dir := t.TempDir()

@@ -23,6 +23,7 @@ var rooms = map[string]int{
 	"stats":            2,
 	"stats/document":   4,
 	"stats/profile":    3,
+	"internal/pystack": 1,
 	"internal/unwind":  1,
 	"throttle":         2,
 	"tiers":            3,

@@ -1,0 +1,297 @@
+// Package pystack notes the Python stack of the calling thread, and keeps what it has met: frames
+// (a function, a file and a line) and calls (a frame and the call that it was made from). A stack
+// is the number of its innermost call, so stacks share their outer parts.
+//
+// The interpreter's lock is not needed. A thread that waits in a call of the library has a chain of
+// frames that only itself could change, whether it holds that lock or has released it, and the
+// frames keep their code objects alive. The layout of frames differs between the versions 3.11 to
+// 3.14 that the package knows. A thread whose interpreter has ended has no such chain any more, and
+// a build may have another layout. So memory is read by the kernel (process_vm_readv), which never
+// faults, and an object counts only if its type says what it is.
+package pystack
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// The sizes of a table, powers of two. A table that is full is emptied by Clear.
+const (
+	FrameMax = 1 << 14
+	CallMax  = 1 << 16
+	textMax  = 4 << 20
+	depthMax = 128 // of a stack: calls further out are left out
+
+	frameRows = 2 * FrameMax
+	callRows  = 2 * CallMax
+
+	stepMax     = 4 * depthMax // frames of a chain, those of the interpreter itself included
+	scratchMax  = 256 << 10    // the longest table of lines
+	stringMax   = 1024         // code points of a string
+	stringBytes = 4 * stringMax
+)
+
+// A Table is in mapped memory, zero at first. Its user has a lock for it.
+type Table struct {
+	raw.OffHeap
+	full  bool
+	pid   uintptr
+	minor uintptr // of the interpreter's version, 3.minor
+
+	codeType  uintptr // Python's types of code and of strings, once known
+	textType  uintptr
+	codeBytes uintptr // of a code object, up to its instructions
+
+	frames uint32 // that there are
+	calls  uint32
+	texts  uint32 // bytes
+
+	frameAt [frameRows]uint32 // by hash: the number of a frame, or 0
+	callAt  [callRows]uint32
+	frame   [FrameMax]Frame // number n is at n-1
+	call    [CallMax]Call
+	walk    [depthMax]uint32
+	text    [textMax]byte
+	scratch [scratchMax]byte
+}
+
+// A Frame is a place in a program.
+type Frame struct {
+	raw.OffHeap
+	code  uintptr // address of the code object
+	instr uintptr // of the instruction
+	sum   uint64  // hash of the code object: another may have its address later
+
+	Name, File Text
+	Line       uint32
+}
+
+// A Text is UTF-8 of the table.
+type Text struct{ at, N uint32 }
+
+// A Call is a frame, and the number of the call of the frame that it was called from: 0 for none.
+type Call struct {
+	raw.OffHeap
+	Caller, Frame uint32
+}
+
+// Size is the size of a Table.
+const Size = unsafe.Sizeof(Table{})
+
+// Clear forgets all frames and calls.
+func (t *Table) Clear() {
+	t.full = false
+	t.frames, t.calls, t.texts = 0, 0, 0
+	for i := range t.frameAt {
+		t.frameAt[i] = 0
+	}
+	for i := range t.callAt {
+		t.callAt[i] = 0
+	}
+}
+
+// Full reports whether a stack was lost because the table is full.
+func (t *Table) Full() bool { return t.full }
+
+// Frames and Calls return how many there are.
+func (t *Table) Frames() uint32 { return min(t.frames, FrameMax) }
+
+// Calls is the number of calls.
+func (t *Table) Calls() uint32 { return min(t.calls, CallMax) }
+
+// Frame returns the frame of a number.
+func (t *Table) Frame(n uint32) *Frame { return &t.frame[(n-1)&(FrameMax-1)] }
+
+// Call returns the call of a number.
+func (t *Table) Call(n uint32) *Call { return &t.call[(n-1)&(CallMax-1)] }
+
+// Byte returns the i-th byte of a text.
+func (t *Table) Byte(s Text, i uint32) byte { return t.text[(s.at+i)&(textMax-1)] }
+
+// Note returns the number of the innermost call of the calling thread, which has the thread state
+// (PyThreadState) and the version 3.minor. It returns 0 if there is none.
+func (t *Table) Note(thread, minor uintptr) uint32 {
+	const ownedByC = 3 // in 3.12 the interpreter itself has frames with code
+	if minor < 11 || minor > 14 {
+		return 0
+	}
+	t.pid, t.minor = raw.Pid(), minor
+	at, depth := t.innermost(thread), uint32(0)
+	for range stepMax {
+		if at == 0 || depth == depthMax {
+			break
+		}
+		var f [9]uintptr // _PyInterpreterFrame
+		if !t.read(uintptr(unsafe.Pointer(&f)), at, unsafe.Sizeof(f)) {
+			break
+		}
+		code, previous := f[0]&^7, f[1] // from 3.14 on the lowest bits are marks
+		if minor == 11 {
+			code, previous = f[4], f[6]
+		}
+		at = previous
+		if t.minor == 12 && f[8]>>48&0xff == ownedByC {
+			continue
+		}
+		if n := t.frameOf(code, f[7]); n != 0 {
+			t.walk[depth&(depthMax-1)] = n
+			depth++
+		}
+	}
+	call := uint32(0)
+	for depth > 0 {
+		depth--
+		if call = t.callOf(call, t.walk[depth&(depthMax-1)]); call == 0 {
+			break
+		}
+	}
+	return call
+}
+
+// innermost returns the address of a thread's innermost frame, or 0.
+func (t *Table) innermost(thread uintptr) (at uintptr) {
+	const (
+		cframe  = 56 // in a PyThreadState up to 3.12
+		current = 72 // there, of the innermost frame, from 3.13 on
+	)
+	place := thread + current
+	if t.minor <= 12 {
+		if !t.read(uintptr(unsafe.Pointer(&place)), thread+cframe, unsafe.Sizeof(place)) {
+			return 0
+		}
+		if t.minor == 11 {
+			place += 8 // of the innermost frame in a _PyCFrame
+		}
+	}
+	if !t.read(uintptr(unsafe.Pointer(&at)), place, unsafe.Sizeof(at)) {
+		return 0
+	}
+	return at
+}
+
+// read copies n bytes of the process, if they can be read.
+func (t *Table) read(to, from, n uintptr) bool {
+	const processVMReadv = 310
+	into, of := [2]uintptr{to, n}, [2]uintptr{from, n}
+	got, errno := raw.Sys(processVMReadv, t.pid, uintptr(unsafe.Pointer(&into)), 1,
+		uintptr(unsafe.Pointer(&of)), 1, 0)
+	return errno == 0 && got == n
+}
+
+// is reports whether a type is the one of the name, which *known has once it was met. It returns
+// the size of its objects without their parts where it is new.
+func (t *Table) is(typ uintptr, known *uintptr, name uint64, n uintptr) (basic uintptr, ok bool) {
+	if typ == *known && typ != 0 {
+		return 0, true
+	}
+	var head [5]uintptr // a PyTypeObject: the last words are a pointer to its name, and that size
+	got := uint64(0)
+	if typ == 0 || !t.read(uintptr(unsafe.Pointer(&head)), typ, unsafe.Sizeof(head)) ||
+		!t.read(uintptr(unsafe.Pointer(&got)), head[3], n) || got != name {
+		return 0, false
+	}
+	*known = typ
+	return head[4], true
+}
+
+// The names of types, with the zero at their ends.
+const (
+	codeName = 'c' | 'o'<<8 | 'd'<<16 | 'e'<<24
+	textName = 's' | 't'<<8 | 'r'<<16
+)
+
+// code is a PyCodeObject up to its table of lines. But for the count of references in its first
+// word, it does not change.
+type code [18]uintptr
+
+func (c *code) units() uintptr    { return c[2] } // of its instructions, 2 bytes each
+func (c *code) file() uintptr     { return c[14] }
+func (c *code) qualname() uintptr { return c[16] }
+func (c *code) lines() uintptr    { return c[17] }
+
+func (c *code) firstLine(minor uintptr) uint32 {
+	if minor == 11 {
+		return uint32(c[9])
+	}
+	return uint32(c[8] >> 32)
+}
+
+func (c *code) sum() uint64 {
+	h := uint64(0)
+	for _, w := range c[2:] {
+		h = mix(h ^ uint64(w))
+	}
+	return h
+}
+
+func mix(h uint64) uint64 {
+	h *= 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
+
+// frameOf returns the number of the frame of a code object and an instruction, or 0 if that is no
+// code, or the table is full.
+func (t *Table) frameOf(at, instr uintptr) uint32 {
+	var c code
+	if at == 0 || !t.read(uintptr(unsafe.Pointer(&c)), at, unsafe.Sizeof(c)) {
+		return 0
+	}
+	basic, ok := t.is(c[1], &t.codeType, codeName, 5)
+	if !ok {
+		return 0
+	}
+	if basic != 0 {
+		t.codeBytes = basic
+	}
+	sum := c.sum()
+	row := uint32(mix(sum ^ uint64(at) ^ mix(uint64(instr))))
+	for range frameRows {
+		row++
+		n := t.frameAt[row&(frameRows-1)]
+		if n == 0 {
+			break
+		}
+		f := t.Frame(n)
+		if f.code == at && f.instr == instr && f.sum == sum {
+			return n
+		}
+	}
+	if t.frames >= FrameMax || t.texts > textMax-2*stringBytes {
+		t.full = true
+		return 0
+	}
+	n := t.frames + 1
+	f := t.Frame(n)
+	f.code, f.instr, f.sum = at, instr, sum
+	f.Name, f.File = t.copyText(c.qualname()), t.copyText(c.file())
+	f.Line = t.lineOf(&c, at, instr)
+	t.frames = n
+	t.frameAt[row&(frameRows-1)] = n
+	return n
+}
+
+// callOf returns the number of the call of a frame by another call, or 0 if the table is full.
+func (t *Table) callOf(caller, frame uint32) uint32 {
+	row := uint32(mix(uint64(caller)<<32 | uint64(frame)))
+	for range callRows {
+		row++
+		n := t.callAt[row&(callRows-1)]
+		if n == 0 {
+			break
+		}
+		if c := t.Call(n); c.Caller == caller && c.Frame == frame {
+			return n
+		}
+	}
+	if t.calls >= CallMax {
+		t.full = true
+		return 0
+	}
+	n := t.calls + 1
+	c := t.Call(n)
+	c.Caller, c.Frame = caller, frame
+	t.calls = n
+	t.callAt[row&(callRows-1)] = n
+	return n
+}
