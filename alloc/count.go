@@ -7,41 +7,6 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Counts are sums over the whole heap, exact while other threads are quiescent. They are computed
-// on request: the fast paths only keep the two counts of their page.
-type Counts struct {
-	Allocs    [sizeclass.Count]uint64 // blocks handed out, ever
-	Frees     [sizeclass.Count]uint64 // blocks taken back, ever
-	Pages     [sizeclass.Count]uint64 // pages now
-	PageBytes [sizeclass.Count]uint64
-	nursed    [granuleClasses]uint64 // blocks in use in nurseries, but for class 0
-	Calls     [CallKinds]uint64
-	Remotes   uint64
-	Heaps     uint64 // of running threads
-	Abandoned uint64 // of threads that have ended
-	Segments  uint64
-	FreeSpans uint64
-	Cached    uint64                // bytes held and not in use
-	tier      [placementSlots]tally // blocks of classes, by the tier that their page is in
-	hints     [hintSlots]uint64     // bytes of the spans in use for each hint
-	pool      poolCounts
-	zero      [placementSlots]tally // blocks of 0 bytes
-	// bytes of the pool's spans, huge blocks and cached ones, and lost ones, by tier
-	charged [placementSlots]uintptr
-
-	Quarantined, QuarantineBytes uint64
-}
-
-// granules corrects the counts of p, a nursery, which are of granules.
-func (t *tally) granules(p *Page) {
-	table := p.table()
-	t.allocs += table.allocs
-	t.frees += table.frees + atomic.LoadUint64(&table.remote)
-}
-
-// base is the counts at the fork that made this process.
-var base Counts
-
 // scratch is the memory for Fill's counts; guarded by poolLock.
 var scratch Counts
 
@@ -230,4 +195,21 @@ func (k *Counts) page(p *Page) {
 	if p.Allocs == frees {
 		k.Cached += uint64(p.bytes())
 	}
+}
+
+// summary counts a page at addr by its summary, and returns the page's bytes.
+func (k *Counts) summary(addr uintptr, w pageSummary, e *ranges) uintptr {
+	c, tier, bytes := w.class(), tierOf(w.placement()), w.bytes()
+	allocs, frees := w.allocs(), w.frees()
+	size := uint64(sizeclass.Size(c))
+	k.Allocs[c] += allocs
+	k.Frees[c] += frees
+	k.Pages[c]++
+	k.PageBytes[c] += bytes
+	k.hints[w.hint()] += bytes
+	k.tier[tier].alloc(allocs, allocs*size)
+	k.tier[tier].free(frees, frees*size)
+	k.charged[tier] += uintptr(bytes)
+	e.add(addr, uintptr(bytes), w.placement())
+	return uintptr(bytes)
 }

@@ -77,22 +77,6 @@ type Heap struct {
 	goneBlocks [sizeclass.Count]uint64 // blocks allocated and freed in returned pages
 }
 
-// Indices of Heap.Calls beyond the functions' own (stats.Call…). The calls of malloc and free are
-// computed: each other function that allocates or frees counts its calls, and these counters count
-// calls that did not allocate or free exactly one block.
-const (
-	CallFreeNull      = functionsMost + iota // free of NULL or of a foreign block
-	CallOtherFreeNull                        // the same by delete, free_sized, …
-	CallMallocFailed
-	CallOtherFailed
-	CallReallocFailed // part of OtherFailed
-	CallReallocAllocs // blocks allocated by realloc
-	CallReallocFrees
-	CallKinds = 32
-)
-
-const functionsMost = 24 // of stats.Call…
-
 // ZeroBit is set in an address returned by Malloc: the block reads as zero.
 const ZeroBit = 1
 

@@ -182,17 +182,14 @@ func (p *Page) isStuck() bool {
 }
 
 // fits reports whether a step may move p to the given placement: the page that a thread allocates
-// from now, the youngest of its kind, stays.
+// from now, the youngest of its kind, stays. It is the first of its list, or the nursery, which is
+// on none.
 func fits(p *Page, to uint32) bool {
 	if !canMove(p, to) {
 		return false
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
-	if owner == OwnerHuge {
-		return true
-	}
-	h := heapOf(owner)
-	return h.current(p.class()) != p && h.nursery != p
+	return owner == OwnerHuge || owner&OwnerFull != 0 || p.prev != nil
 }
 
 // canMove reports whether p, all of which moves at once or chunk by chunk, may move to the given

@@ -11,17 +11,6 @@ package alloc
 //
 //	moves[from] += (a, a), moves[to] -= (f, f)
 
-// tally returns the counts of the page's blocks.
-func (p *Page) tally() (t tally) {
-	frees, size := p.Frees+p.remoteCount(), uint64(p.Size)
-	t.alloc(p.Allocs, p.Allocs*size)
-	t.free(frees, frees*size)
-	if p.isNursery() {
-		t.granules(p)
-	}
-	return t
-}
-
 // forget resets the counts of a page, all of whose blocks are free, because the caller counts them.
 func (p *Page) forget() {
 	p.Allocs, p.Frees = 0, -p.remoteCount()

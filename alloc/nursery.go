@@ -27,11 +27,7 @@ const (
 	nurseryMost    = 64      // of heaps after nurseryAfter: the memory of many threads matters more
 	nurseryAfter   = 32      // heaps
 	nurseryLargest = 8 << 10 // bytes of a block
-
-	restsNursery = 2 // Page.rests
 )
-
-func (p *Page) isNursery() bool { return p.rests == restsNursery }
 
 // granule is the index of the granule at b.
 func (p *Page) granule(b uintptr) uintptr {

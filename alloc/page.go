@@ -147,3 +147,8 @@ func (p *Page) remoteCount() uint64 {
 // allFree reports whether no block of the page is in use, counting those on the
 // remote list. Precondition: the caller owns the page.
 func (p *Page) allFree() bool { return p.Allocs == p.Frees+p.remoteCount() }
+
+// restsNursery is the value of Page.rests of a nursery (nursery.go).
+const restsNursery = 2
+
+func (p *Page) isNursery() bool { return p.rests == restsNursery }

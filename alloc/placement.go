@@ -55,7 +55,12 @@ func known(placement uint32) uintptr { return min(tierOf(placement), uintptr(con
 
 // Beside the program's hints there is one for each tier: of blocks that share their span
 // and that ta_move has put there. Nothing but the hard cap decides about them.
-const hintMoved = 5 // + tier
+const (
+	hintMoved = 5 // + tier
+	hintSlots = 8 // hints of the program, and hintMoved for each tier; a power of two
+
+	_ = uint(hintSlots - hintMoved - placementPin) // it does not compile with fewer
+)
 
 // It does not compile unless these hints follow the program's.
 const _ = -(config.HintCount ^ hintMoved)

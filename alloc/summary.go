@@ -155,21 +155,3 @@ func dropSummaries() {
 func summaryOf(addr uintptr) pageSummary {
 	return pageSummary(atomic.LoadUint64((*uint64)(raw.Ptr(summaryEntry(addr)))))
 }
-
-// summary counts a page at addr by its summary, and returns the page's bytes.
-func (k *Counts) summary(addr uintptr, w pageSummary, e *ranges) uintptr {
-	c, tier, bytes, allocs, frees := w.class(), tierOf(
-		w.placement(),
-	), w.bytes(), w.allocs(), w.frees()
-	size := uint64(sizeclass.Size(c))
-	k.Allocs[c] += allocs
-	k.Frees[c] += frees
-	k.Pages[c]++
-	k.PageBytes[c] += bytes
-	k.hints[w.hint()] += bytes
-	k.tier[tier].alloc(allocs, allocs*size)
-	k.tier[tier].free(frees, frees*size)
-	k.charged[tier] += uintptr(bytes)
-	e.add(addr, uintptr(bytes), w.placement())
-	return uintptr(bytes)
-}

@@ -1,6 +1,10 @@
 package alloc
 
-import "tieralloc/alloc/sizeclass"
+import (
+	"sync/atomic"
+
+	"tieralloc/alloc/sizeclass"
+)
 
 // tally counts blocks and their bytes.
 type tally struct{ allocs, frees, allocBytes, freeBytes uint64 }
@@ -12,6 +16,24 @@ func (t *tally) free(n, bytes uint64) { t.frees += n; t.freeBytes += bytes }
 func (t *tally) add(u *tally) {
 	t.alloc(u.allocs, u.allocBytes)
 	t.free(u.frees, u.freeBytes)
+}
+
+// tally returns the counts of the page's blocks.
+func (p *Page) tally() (t tally) {
+	frees, size := p.Frees+p.remoteCount(), uint64(p.Size)
+	t.alloc(p.Allocs, p.Allocs*size)
+	t.free(frees, frees*size)
+	if p.isNursery() {
+		t.granules(p)
+	}
+	return t
+}
+
+// granules corrects the counts of p, a nursery, which are of granules.
+func (t *tally) granules(p *Page) {
+	table := p.table()
+	t.allocs += table.allocs
+	t.frees += table.frees + atomic.LoadUint64(&table.remote)
 }
 
 // less is a - b, of numbers modulo 2^64 (granuleCounts), or 0 where other threads, running
@@ -98,3 +120,47 @@ type countsBySize struct {
 	stolen   [sizeclass.Count]uint64
 	granules granuleCounts // of blocks that threads without a heap have freed
 }
+
+// Indices of Heap.Calls beyond the functions' own (stats.Call…). The calls of malloc and free are
+// computed: each other function that allocates or frees counts its calls, and these counters count
+// calls that did not allocate or free exactly one block.
+const (
+	CallFreeNull      = functionsMost + iota // free of NULL or of a foreign block
+	CallOtherFreeNull                        // the same by delete, free_sized, …
+	CallMallocFailed
+	CallOtherFailed
+	CallReallocFailed // part of OtherFailed
+	CallReallocAllocs // blocks allocated by realloc
+	CallReallocFrees
+	CallKinds = 32
+)
+
+const functionsMost = 24 // of stats.Call…
+
+// Counts are sums over the whole heap, exact while other threads are quiescent. They are computed
+// on request: the fast paths only keep the two counts of their page.
+type Counts struct {
+	Allocs    [sizeclass.Count]uint64 // blocks handed out, ever
+	Frees     [sizeclass.Count]uint64 // blocks taken back, ever
+	Pages     [sizeclass.Count]uint64 // pages now
+	PageBytes [sizeclass.Count]uint64
+	nursed    [granuleClasses]uint64 // blocks in use in nurseries, but for class 0
+	Calls     [CallKinds]uint64
+	Remotes   uint64
+	Heaps     uint64 // of running threads
+	Abandoned uint64 // of threads that have ended
+	Segments  uint64
+	FreeSpans uint64
+	Cached    uint64                // bytes held and not in use
+	tier      [placementSlots]tally // blocks of classes, by the tier that their page is in
+	hints     [hintSlots]uint64     // bytes of the spans in use for each hint
+	pool      poolCounts
+	zero      [placementSlots]tally // blocks of 0 bytes
+	// bytes of the pool's spans, huge blocks and cached ones, and lost ones, by tier
+	charged [placementSlots]uintptr
+
+	Quarantined, QuarantineBytes uint64
+}
+
+// base is the counts at the fork that made this process.
+var base Counts

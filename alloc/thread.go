@@ -76,12 +76,7 @@ type Thread struct {
 
 const callers = 64
 
-const (
-	hintSlots = 8 // hints of the program, and hintMoved for each tier; a power of two
-	heapSlots = 2 * hintSlots
-
-	_ = uint(hintSlots - hintMoved - placementPin) // it does not compile with fewer
-)
+const heapSlots = 2 * hintSlots
 
 // States of a Thread. A frozen one belonged to a thread of the parent that does not exist in a
 // forked child, and may be in the middle of any operation. Its blocks stay readable and may be

@@ -12,13 +12,7 @@ var pageheap = Border{
 		"granules.go", "highwater.go", "huge.go", "hugecache.go", "hugepage.go", "hugeresize.go", "limit.go",
 		"meta.go", "migrate.go", "migrationpin.go", "page.go", "pagemap.go", "parked.go",
 		"parts.go", "placement.go", "pool.go", "pressure.go", "purge.go", "retained.go",
-		"segment.go", "split.go", "stamp.go", "survey.go", "tally.go", "trigger.go",
-	},
-	Except: map[string][]string{
-		// the page that a thread allocates from does not move
-		"migrate.go": {"heapOf", "current", "nursery"},
-		// a report's summary of the page, and what its counts say of its blocks
-		"migrationpin.go": {"dropSummary", "tally"},
+		"segment.go", "split.go", "stamp.go", "summary.go", "survey.go", "tally.go", "trigger.go",
 	},
 }
 
