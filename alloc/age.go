@@ -176,7 +176,7 @@ func migratePart(token uintptr, now uint64, p *Page, to uint32) (reached uintptr
 		pool.unwilling = now + migrateRest
 		reached = 0
 	}
-	stats.Put1(logDebug, stats.EventMigrate, tierOf(to), reached)
+	stats.Put1(config.LogDebug, stats.EventMigrate, tierOf(to), reached)
 	poolLock.Release()
 	tiers.WaitMoved(tierOf(from), tierOf(to), reached, now)
 	return reached

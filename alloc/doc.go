@@ -34,5 +34,5 @@
 // (package lockrank has the order of all locks). New mappings are made under poolLock. Memory is
 // discarded, moved and unmapped without it, and a span in use is held meanwhile
 // ([migrationpin.go]). A lock refuses a thread that holds it already, in a signal handler; see
-// emergency.go.
+// spanalloc.go.
 package alloc

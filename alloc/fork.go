@@ -3,6 +3,8 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/internal/config"
+	"tieralloc/internal/lockrank"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 	"tieralloc/stats/profile"
@@ -41,7 +43,7 @@ func ForkPrepare(token uintptr) (taken uintptr) {
 // ForkParent releases the locks in the parent.
 func ForkParent(taken uintptr) {
 	release(taken)
-	stats.Put1(logInfo, stats.EventFork, 0, 0)
+	stats.Put1(config.LogInfo, stats.EventFork, 0, 0)
 }
 
 func release(taken uintptr) {
@@ -134,7 +136,7 @@ func recharge(charged *[placementSlots]uintptr) {
 	pool.count.committed = uint64(total)
 }
 
-// aloneCharge returns the charge of a tier for emergency memory (emergency.go), which committed
+// aloneCharge returns the charge of a tier for emergency memory (spanalloc.go), which committed
 // bytes do not include.
 func aloneCharge(tier uintptr) (n uintptr) {
 	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
@@ -146,7 +148,7 @@ func aloneCharge(tier uintptr) (n uintptr) {
 }
 
 // suspend keeps the child from waiting for code that was interrupted by the signal handler in which
-// it was forked. Until that code continues, memory comes from emergency.go instead of the pool.
+// it was forked. Until that code continues, memory comes from spanalloc.go instead of the pool.
 func suspend(token uintptr) {
 	if heapsLock.HeldBy(token) {
 		heapsLock.Suspend()
@@ -224,4 +226,10 @@ func freezeList(t, me *Thread, state uint32) (any bool) {
 		}
 	}
 	return any
+}
+
+// RankLocks gives the locks of the package their places in the order.
+func RankLocks() {
+	heapsLock.SetRank(lockrank.Heaps)
+	poolLock.SetRank(lockrank.Pool)
 }

@@ -191,8 +191,8 @@ func check(p *Page, addr uintptr) uintptr {
 }
 
 // unfull puts a full page, to which block b is about to return, on its class's list. It reports
-// false if the page is on the pending list, where another thread may be taking it (steal.go). The
-// block then goes on the page's remote list, and the caller must not touch the page any more.
+// false if the page is on the pending list, where another thread may be taking it (abandoned.go).
+// The block then goes on the page's remote list, and the caller must not touch the page any more.
 func (h *Heap) unfull(p *Page, b uintptr) bool {
 	p.dropSummary()
 	for {

@@ -79,7 +79,7 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 		return nil
 	}
 	mapped(whole - size)
-	locked := poolLock.Take(h.Thread.token) // else only this thread knows p (emergency.go)
+	locked := poolLock.Take(h.Thread.token) // else only this thread knows p (spanalloc.go)
 	p.setReservation(base, whole)
 	if locked {
 		poolLock.Release()

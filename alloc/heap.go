@@ -256,7 +256,7 @@ func (h *Heap) fullOwnerOf(c uintptr) uintptr {
 
 func (h *Heap) self() uintptr { return uintptr(unsafe.Pointer(h)) }
 
-// Memory of threads, heaps and remote-free queues, from the memory for descriptors (meta.go).
+// Memory of threads, heaps and remote-free queues, from the memory for descriptors (pagemap.go).
 const (
 	// The room behind a heap keeps the descriptors that follow it, whose lists the fast path
 	// writes, from having the same lowest 12 address bits as the heap's table of pages: the

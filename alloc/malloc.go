@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 	"tieralloc/tiers"
@@ -81,7 +82,7 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 		b = h.allocClass(sizeclass.Of(n), sizeclass.Granule)
 	}
 	if b == 0 {
-		stats.Put1(logError, stats.EventNoMemory, n, 0)
+		stats.Put1(config.LogError, stats.EventNoMemory, n, 0)
 	} else if tiers.AnyThrottled() {
 		h.throttle(b, n)
 	}
@@ -199,7 +200,7 @@ func (h *Heap) setFull(p *Page) {
 	}
 	h.unlink(p)
 	p.summarize()
-	// from now on another thread may take it (steal.go)
+	// from now on another thread may take it (abandoned.go)
 	atomic.StoreUintptr(&p.Owner, h.fullOwnerOf(uintptr(p.Class)))
 }
 

@@ -84,9 +84,9 @@ func migrateStep(token uintptr, now uint64) uintptr {
 	unpinMigrationLocked(token, p)
 	tiers.MigrateCharge(now, reached)
 	if stayed != 0 {
-		stats.Put1(logInfo, stats.EventStuck, tierOf(to), stayed)
+		stats.Put1(config.LogInfo, stats.EventStuck, tierOf(to), stayed)
 	}
-	stats.Put1(logDebug, stats.EventMigrate, tierOf(to), reached)
+	stats.Put1(config.LogDebug, stats.EventMigrate, tierOf(to), reached)
 	// so it may be for the next, too: looking at pages costs as much as moving them
 	if stayed > n/2 {
 		pool.unwilling = now + migrateRest

@@ -1,6 +1,8 @@
 package alloc
 
-import "tieralloc/alloc/sizeclass"
+import (
+	"tieralloc/alloc/sizeclass"
+)
 
 // Purging is due by time, and only slow paths read the clock. A thread that uses only its fast
 // paths would never purge the memory that it freed before. So while much memory is dirty, one of
@@ -10,7 +12,7 @@ import "tieralloc/alloc/sizeclass"
 //
 //	1 <= tickAfter, Credit <= tickMax, but within PageEmpty
 //	Trigger of a current page of one slice <= Frees + tickMax, unless disarmed
-//		Credit and Trigger may be larger by a ration (ration.go)
+//		Credit and Trigger may be larger by a ration (sampled.go)
 //
 // Frees in bulk may pass a trigger. Then the page has no trigger any more.
 const (
@@ -74,4 +76,20 @@ func (t *Thread) nextTick() uint64 {
 func muchKept() bool {
 	return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve ||
 		abandoned.with.first != nil
+}
+
+// servant is the thread that the control plane works as. It has no heaps.
+var servant Thread
+
+// Service does the work that is due at now, without a thread of the program: purging, serving
+// abandoned heaps, moving spans. It reports whether there may be more to move at once. Only one
+// goroutine calls it.
+func Service(token uintptr, now uint64) (more bool) {
+	t := &servant
+	t.token, t.Now = token, now
+	serveAbandoned(token, now, abandoned.with.n, true)
+	serveLimit(token, now)
+	hugeExpire(token, now, anyPlacement, false)
+	purgeDue(token, now)
+	return migrate(token, now)
 }

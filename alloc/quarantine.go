@@ -176,7 +176,7 @@ func (t *Thread) suspect(b uintptr) {
 
 // inspect checks a block that the thread has allocated, or 0, and its neighbours while it is live.
 // Another thread may have freed it, and the page may belong to another by now. A full page that
-// others could take stays while the thread's last block is in it (steal.go).
+// others could take stays while the thread's last block is in it (abandoned.go).
 func (t *Thread) inspect(b uintptr) {
 	p := Lookup(b)
 	if b == 0 || p == nil || p.Magic != 0 || !t.owns(p) || !p.isSlot(b) {

@@ -99,7 +99,7 @@ func (h *Heap) relinkPending(p *Page) {
 //
 // Only the producer, the thread whose Heap.Out has the queue, writes Tail, Seen and Slots. The
 // thread that advances Head gets the blocks that it passes: the owner, or a thread that is short of
-// memory (steal.go). A block for which there is no room goes to its page (freeRemote).
+// memory (abandoned.go). A block for which there is no room goes to its page (freeRemote).
 //
 // Remote-free queues are made for pairs of heaps that exchange many blocks. They are never
 // unmapped, nor are heaps.

@@ -7,9 +7,9 @@ import (
 	"tieralloc/tiers"
 )
 
-// Before a thread heap asks the page heap for memory, it charges the bytes to a tier (charge.go).
-// If the tier is full it makes room by means that the page heap does not have: the empty pages of
-// its own thread and of others.
+// Before a thread heap asks the page heap for memory, it charges the bytes to a tier
+// (placement.go). If the tier is full it makes room by means that the page heap does not have: the
+// empty pages of its own thread and of others.
 
 // reserve charges n bytes for the heap's hint and returns their placement. Before it fails or
 // chooses a slower tier, it returns memory that is cached in the tier to the kernel. It does the

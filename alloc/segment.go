@@ -86,7 +86,7 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	}
 	mapped(size)
 	settlePages(start, slices<<SliceShift, uint32(placement), hugetlb)
-	stats.Put1(logDebug, stats.EventSegment, start, slices<<SliceShift)
+	stats.Put1(config.LogDebug, stats.EventSegment, start, slices<<SliceShift)
 	addSegment(seg, p, start, slices, uint32(placement))
 	seg.mapAddr, seg.mapSize = addr, size
 	if room != 0 {
@@ -152,7 +152,7 @@ func extend(placement, least, most uintptr) *Page {
 		return nil
 	}
 	settlePages(start, n, uint32(placement), false)
-	stats.Put1(logDebug, stats.EventSegment, start, n)
+	stats.Put1(config.LogDebug, stats.EventSegment, start, n)
 	seg.slices += slices
 	seg.keepOrdinary(uint32(placement))
 	seg.room -= n

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/group"
 	"tieralloc/internal/raw"
 	"tieralloc/internal/unwind"
@@ -50,7 +51,7 @@ type Thread struct {
 	tickerArmed  uint64    // see purgeticker.go: when triggers were set on current pages,
 	ticked       uint64    // when a trigger was reached,
 	tickAfter    uint64    // and the number of frees until the next
-	fallbackTime uint64    // see classfallback.go
+	fallbackTime uint64    // see spanalloc.go
 	walk         uintptr   // blocks that may still be examined for subrelease in this call
 	used         uintptr   // the largest bytes in use at an occasion of subrelease
 	left         uint64    // when its program's thread ended, or last borrowed it
@@ -112,7 +113,7 @@ func Acquire(token uintptr) *Heap {
 	if t == nil {
 		return nil
 	}
-	stats.Put1(logDebug, stats.EventThread, t.self(), 0)
+	stats.Put1(config.LogDebug, stats.EventThread, t.self(), 0)
 	t.hint, t.hinted = atomic.LoadUint32(&DefaultHint), false
 	t.rejuvenate()
 	t.name = [2]uint64{}
@@ -275,7 +276,7 @@ func (t *Thread) settle() {
 // which the next new thread adopts.
 func Abandon(h *Heap) {
 	t := h.Thread
-	stats.Put1(logDebug, stats.EventThreadEnd, t.self(), 0)
+	stats.Put1(config.LogDebug, stats.EventThreadEnd, t.self(), 0)
 	t.running = running{}
 	t.release()
 	t.collectPages(true)

@@ -207,7 +207,7 @@ func (v *inspection) lists() {
 	v.want(seen == len(v.inUse), "%d spans are in use, %d on lists by age", len(v.inUse), seen)
 }
 
-// pool: the equations of poolState, hugeCache and charge.go.
+// pool: the equations of poolState, hugeCache and placement.go.
 func (v *inspection) pool() {
 	dirty := v.freeSpanSets()
 	for i := range pool.freeSpans {

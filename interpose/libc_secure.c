@@ -1,4 +1,4 @@
-// The fast path of TA_SECURE=1. alloc/securecache.go describes its data; alloc/canary.go and
+// The fast path of TA_SECURE=1. alloc/secure.go describes its data; alloc/misuse.go and
 // alloc/slot.go describe the contents of a slot. If anything is unusual, it changes nothing and
 // leaves the call to the slow path.
 #include <string.h>
