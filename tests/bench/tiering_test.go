@@ -95,14 +95,17 @@ func tieringGuest(b *testing.B) *tiering {
 // share is what the fast node serves: parts of 1.
 type share struct {
 	accesses, misses float64
-	regions          []float64 // misses in each 2 MiB of addresses, the greatest first
+
+	// misses in each region of so many KiB of addresses, the greatest first
+	regions map[int][]float64
 }
 
-// best is the part of the misses that are in so many MiB, if these are chosen for it.
-func (s share) best(mib int) float64 {
+// best is the part of the misses that are in so many MiB, if regions of so many KiB are chosen for
+// it.
+func (s share) best(mib, grain int) float64 {
 	var here, all float64
-	for i, misses := range s.regions {
-		if i < mib/2 {
+	for i, misses := range s.regions[grain] {
+		if i < mib<<10/grain {
 			here += misses
 		}
 		all += misses
@@ -165,13 +168,21 @@ func readPeriods(b *testing.B, text string) map[int]share {
 		}
 		s := share{accesses: count[0] / (count[0] + count[1]),
 			misses: count[2] / (count[2] + count[3])}
-		_, regions, _ := strings.Cut(line, " regions")
-		for word := range strings.FieldsSeq(regions) {
-			misses, err := strconv.ParseFloat(word, 64)
-			if err != nil {
-				b.Fatal(err)
+		s.regions = map[int][]float64{}
+		for _, part := range strings.Split(line, " grain ")[1:] {
+			words := strings.Fields(part)
+			shift, err := strconv.Atoi(words[0])
+			if err != nil || shift < 10 {
+				b.Fatalf("%.40q: %v", part, err)
 			}
-			s.regions = append(s.regions, misses)
+			for _, word := range words[1:] {
+				misses, err := strconv.ParseFloat(word, 64)
+				if err != nil {
+					b.Fatal(err)
+				}
+				grain := 1 << (shift - 10)
+				s.regions[grain] = append(s.regions[grain], misses)
+			}
 		}
 		all[n] = s
 	}

@@ -5,11 +5,12 @@
  *
  * A store of the guest to the address MARK + 8*n ends a period: FILE gets the line
  *
- *   n accesses A0 A1 ... misses M0 M1 ... regions R0 R1 ...
+ *   n accesses A0 A1 ... misses M0 M1 ... grain 12 R0 R1 ... grain 14 R0 R1 ... ...
  *
- * of what each node has served since the last one, and of the misses in each 2 MiB of the programs'
- * addresses that has any, the greatest first. The cache is one for each processor, direct mapped,
- * of lines of 64 bytes, by physical address.
+ * of what each node has served since the last one, and of the misses in each region of the
+ * programs' addresses that has any, the greatest first. Regions are of 2^12 bytes, of 2^14, and so
+ * on: see grains. The cache is one for each processor, direct mapped, of lines of 64 bytes, by
+ * physical address.
  *
  * It was written for QEMU 7.2, whose qemu_plugin_hwaddr_phys_addr adds where a node's memory begins
  * twice. Whoever uses it checks that memory known to be on a node is counted there. */
@@ -43,8 +44,11 @@ extern bool qemu_plugin_mem_is_store(access_info);
 VISIBLE int qemu_plugin_version = 1;
 
 #define MARK 0x6e6f64650000ull
-enum { PROCESSORS = 8, NODES = 8, LINE_SHIFT = 6, REGION_SHIFT = 21 };
-enum { REGIONS = 1 << 16 }; /* addresses that are 128 GiB apart share one */
+enum { PROCESSORS = 8, NODES = 8, LINE_SHIFT = 6, PAGE_SHIFT = 12 };
+enum { PAGES = 1 << 22 }; /* addresses that are 16 GiB apart share one */
+
+/* Regions are of so many bytes: powers of two, in order. */
+static const int grains[] = {PAGE_SHIFT, 14, 16, 21};
 
 static uint64_t node_begin[NODES], node_end[NODES]; /* as phys_addr tells them */
 static int nodes;
@@ -52,8 +56,9 @@ static uint64_t line_mask;
 static FILE *out;
 
 static struct processor {
-	uint64_t accesses[NODES], misses[NODES], regions[REGIONS];
+	uint64_t accesses[NODES], misses[NODES], pages[PAGES];
 	uint64_t *lines; /* what the cache holds, by its slots */
+	bool used;
 } processors[PROCESSORS];
 
 static int descending(const void *a, const void *b)
@@ -62,20 +67,30 @@ static int descending(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
+/* print_regions prints the misses of all regions, and forgets them. */
 static void print_regions(void)
 {
-	static uint64_t sums[REGIONS];
-	for (int i = 0; i < REGIONS; i++) {
-		sums[i] = 0;
-		for (int k = 0; k < PROCESSORS; k++) {
-			sums[i] += processors[k].regions[i];
-			processors[k].regions[i] = 0;
-		}
+	static uint64_t sums[PAGES], sorted[PAGES];
+	memset(sums, 0, sizeof sums);
+	for (int k = 0; k < PROCESSORS; k++) {
+		for (int i = 0; processors[k].used && i < PAGES; i++)
+			sums[i] += processors[k].pages[i];
+		if (processors[k].used)
+			memset(processors[k].pages, 0, sizeof processors[k].pages);
 	}
-	qsort(sums, REGIONS, sizeof sums[0], descending);
-	fprintf(out, " regions");
-	for (int i = 0; i < REGIONS && sums[i]; i++)
-		fprintf(out, " %" PRIu64, sums[i]);
+	for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++) {
+		int pages = 1 << (grains[g] - PAGE_SHIFT), n = 0;
+		for (int i = 0; i < PAGES; i += pages) {
+			sorted[n] = 0;
+			for (int k = 0; k < pages; k++)
+				sorted[n] += sums[i + k];
+			n += sorted[n] != 0;
+		}
+		qsort(sorted, n, sizeof sorted[0], descending);
+		fprintf(out, " grain %d", grains[g]);
+		for (int i = 0; i < n; i++)
+			fprintf(out, " %" PRIu64, sorted[i]);
+	}
 }
 
 static void end_period(uint64_t n)
@@ -119,11 +134,12 @@ static void accessed(unsigned number, access_info info, uint64_t address, void *
 		if (at < node_begin[i] || at >= node_end[i])
 			continue;
 		struct processor *p = &processors[number];
+		p->used = true;
 		p->accesses[i]++;
 		if (p->lines[line & line_mask] != line) {
 			p->lines[line & line_mask] = line;
 			p->misses[i]++;
-			p->regions[address >> REGION_SHIFT & (REGIONS - 1)]++;
+			p->pages[address >> PAGE_SHIFT & (PAGES - 1)]++;
 		}
 		return;
 	}
