@@ -30,6 +30,7 @@ type knowledge struct {
 	seen       float64 // samples; of parts that saw different numbers the mean
 	last       float64 // the heat that the last sample gave, NaN if it was of other regions
 	lastSpread Spread
+	again      repeats // what the samples say of Dilution
 }
 
 const (
@@ -83,6 +84,8 @@ func (e *Estimate) inherit(r Range) knowledge {
 		sum.spread.Relative += squared * k.spread.Relative
 		sum.spread.Look += part * k.spread.Look
 		sum.seen += part * k.seen
+		sum.again.sum += part * k.again.sum
+		sum.again.weight += part * k.again.weight
 		bytes += part
 	}
 	if bytes > 0 {
@@ -90,6 +93,8 @@ func (e *Estimate) inherit(r Range) knowledge {
 		sum.spread.Dilution /= bytes * bytes
 		sum.spread.Relative /= bytes * bytes
 		sum.spread.Look /= bytes
+		sum.again.sum /= bytes
+		sum.again.weight /= bytes
 		sum.seen /= float64(r.End - r.Start)
 	}
 	return sum
@@ -135,6 +140,7 @@ func (e *Estimate) learn(rates []Rate) {
 			heat, spread := e.sampled(i, r)
 			chance := math.Hypot(spread.Deviation(heat), scale*k.lastSpread.Deviation(k.last))
 			squares += pages * ((heat-last)*(heat-last) - chance*chance)
+			k.again.add(heat-last, chance)
 			heats += pages * (heat*heat + last*last)
 		}
 	}
@@ -177,6 +183,7 @@ func (e *Estimate) Known(i int) bool { return e.known[i].seen >= leastSeen && e.
 // Spread says how far a region's heat may be from the truth.
 func (e *Estimate) Spread(i int) Spread {
 	s := e.known[i].spread
+	s.Dilution *= e.known[i].again.share()
 	s.Relative *= e.relative
 	return s
 }
