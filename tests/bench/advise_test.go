@@ -48,7 +48,7 @@ func BenchmarkAdvise(b *testing.B) {
 			fmt.Fprintf(&script, adviseScript, workload.name)
 			if workload.tell {
 				for i, p := range policies {
-					p.write(&script, workload.name, 2, 10+2*i)
+					p.write(&script, workload.name, 2, 4, 10+2*i)
 				}
 			}
 			periods := g.periods(b, script.String())

@@ -248,12 +248,13 @@ var resides = regexp.MustCompile(`node 0 has (\d+) MiB`)
 // write has the workload run under a policy: until its memory is there, then for a time in which
 // pages may be moved, then for the time that counts, which the mark after this one ends. It prints
 // how much of the workload's memory node 0 has.
-func (p tieringPolicy) write(s *strings.Builder, workload string, settle, mark int) {
+func (p tieringPolicy) write(s *strings.Builder, workload string, settle, counts,
+	mark int) {
 	fmt.Fprintf(s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d "+
 		">/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
-	fmt.Fprintf(s, "begin '%s' %s\nsleep %d\nresides\nmark %d\nsleep 4\nmark %d\nkill -9 $server "+
+	fmt.Fprintf(s, "begin '%s' %s\nsleep %d\nresides\nmark %d\nsleep %d\nmark %d\nkill -9 $server "+
 		"$client\nwait $server $client\nrm -f /tmp/redis\n",
-		workload, p.command, settle, mark, mark+1)
+		workload, p.command, settle, mark, counts, mark+1)
 }
 
 // tieringScript runs the workload under one policy after the other. Mark 11+2i ends what counts of
@@ -269,7 +270,7 @@ func tieringScript(workload string) string {
 		if strings.Contains(workload, "change") {
 			settle += 60
 		}
-		p.write(&s, workload, settle, 10+2*i)
+		p.write(&s, workload, settle, 4, 10+2*i)
 	}
 	return s.String()
 }
