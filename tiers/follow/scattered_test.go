@@ -109,8 +109,8 @@ func (s *scattered) served() (served, best float64) {
 	return here / all, best / all
 }
 
-// scatteredRegions is how many regions programs of TestScattered and TestScatteredAlike have: of 240
-// MiB together.
+// scatteredRegions is how many regions the programs of TestScattered and TestScatteredAlike have:
+// of 240 MiB together.
 const scatteredRegions = 3840
 
 // TestScattered: hot pages are scattered among cold ones, and regions differ by how many they have,
@@ -153,8 +153,8 @@ func TestScatteredAlike(t *testing.T) {
 				return 0
 			})
 			if moved := s.run(100); moved > scatteredRegions*scatteredRegion/100 {
-				t.Errorf("a window finds %.2f of the pages, half of them the same: %v: %d KiB moved",
-					likely, half, moved>>10)
+				t.Errorf("a window finds %.2f of the pages, half of them the same: %v: "+
+					"%d KiB moved", likely, half, moved>>10)
 			}
 		}
 	}
