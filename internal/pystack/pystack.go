@@ -117,24 +117,30 @@ func (t *Table) Note(thread, minor uintptr) uint32 {
 		return 0
 	}
 	t.pid, t.minor = raw.Pid(), minor
-	at, depth := t.innermost(thread), uint32(0)
+	var f, next frame
+	var c code
+	depth := uint32(0)
+	ok := t.read(f.addr(), t.innermost(thread), unsafe.Sizeof(f))
 	for range stepMax {
-		if at == 0 || depth == depthMax {
+		if !ok || depth == depthMax {
 			break
 		}
-		var f [9]uintptr // _PyInterpreterFrame
-		if !t.read(uintptr(unsafe.Pointer(&f)), at, unsafe.Sizeof(f)) {
-			break
-		}
-		code, previous := f[0]&^7, f[1] // from 3.14 on the lowest bits are marks
+		at, instr, previous := f[0]&^7, f[7], f[1] // from 3.14 on the lowest bits are marks
 		if minor == 11 {
-			code, previous = f[4], f[6]
+			at, previous = f[4], f[6]
 		}
-		at = previous
-		if t.minor == 12 && f[8]>>48&0xff == ownedByC {
+		hasCode := t.readBoth(c.addr(), at, unsafe.Sizeof(c), next.addr(), previous)
+		ok = hasCode
+		if !hasCode {
+			hasCode = t.read(c.addr(), at, unsafe.Sizeof(c))
+			ok = t.read(next.addr(), previous, unsafe.Sizeof(next))
+		}
+		own := t.minor == 12 && f[8]>>48&0xff == ownedByC
+		f = next
+		if own || !hasCode {
 			continue
 		}
-		if n := t.frameOf(code, f[7]); n != 0 {
+		if n := t.frameOf(&c, at, instr); n != 0 {
 			t.walk[depth&(depthMax-1)] = n
 			depth++
 		}
@@ -170,13 +176,23 @@ func (t *Table) innermost(thread uintptr) (at uintptr) {
 	return at
 }
 
+const processVMReadv = 310 // the system call
+
 // read copies n bytes of the process, if they can be read.
 func (t *Table) read(to, from, n uintptr) bool {
-	const processVMReadv = 310
 	into, of := [2]uintptr{to, n}, [2]uintptr{from, n}
 	got, errno := raw.Sys(processVMReadv, t.pid, uintptr(unsafe.Pointer(&into)), 1,
 		uintptr(unsafe.Pointer(&of)), 1, 0)
 	return errno == 0 && got == n
+}
+
+// readBoth is read for n bytes and for a frame, in one system call.
+func (t *Table) readBoth(to, from, n, frameTo, frameFrom uintptr) bool {
+	into := [4]uintptr{to, n, frameTo, unsafe.Sizeof(frame{})}
+	of := [4]uintptr{from, n, frameFrom, unsafe.Sizeof(frame{})}
+	got, errno := raw.Sys(processVMReadv, t.pid, uintptr(unsafe.Pointer(&into)), 2,
+		uintptr(unsafe.Pointer(&of)), 2, 0)
+	return errno == 0 && got == n+unsafe.Sizeof(frame{})
 }
 
 // is reports whether a type is the one of the name, which *known has once it was met. It returns
@@ -201,10 +217,16 @@ const (
 	textName = 's' | 't'<<8 | 'r'<<16
 )
 
+// frame is the first part of a _PyInterpreterFrame.
+type frame [9]uintptr
+
+func (f *frame) addr() uintptr { return uintptr(unsafe.Pointer(f)) }
+
 // code is a PyCodeObject up to its table of lines. But for the count of references in its first
 // word, it does not change.
 type code [18]uintptr
 
+func (c *code) addr() uintptr     { return uintptr(unsafe.Pointer(c)) }
 func (c *code) units() uintptr    { return c[2] } // of its instructions, 2 bytes each
 func (c *code) file() uintptr     { return c[14] }
 func (c *code) qualname() uintptr { return c[16] }
@@ -230,13 +252,9 @@ func mix(h uint64) uint64 {
 	return h ^ h>>29
 }
 
-// frameOf returns the number of the frame of a code object and an instruction, or 0 if that is no
-// code, or the table is full.
-func (t *Table) frameOf(at, instr uintptr) uint32 {
-	var c code
-	if at == 0 || !t.read(uintptr(unsafe.Pointer(&c)), at, unsafe.Sizeof(c)) {
-		return 0
-	}
+// frameOf returns the number of the frame of the code object at an address and an instruction, or 0
+// if that is no code, or the table is full.
+func (t *Table) frameOf(c *code, at, instr uintptr) uint32 {
 	basic, ok := t.is(c[1], &t.codeType, codeName, 5)
 	if !ok {
 		return 0
@@ -265,7 +283,7 @@ func (t *Table) frameOf(at, instr uintptr) uint32 {
 	f := t.Frame(n)
 	f.code, f.instr, f.sum = at, instr, sum
 	f.Name, f.File = t.copyText(c.qualname()), t.copyText(c.file())
-	f.Line = t.lineOf(&c, at, instr)
+	f.Line = t.lineOf(c, at, instr)
 	t.frames = n
 	t.frameAt[row&(frameRows-1)] = n
 	return n
