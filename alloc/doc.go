@@ -31,8 +31,18 @@
 //
 // heapsLock guards the list of abandoned threads, and poolLock everything in poolState. They are
 // never held together except across fork and in signal handlers, and heapsLock is taken first
-// (package lockrank has the order of all locks). New mappings are made under poolLock. Memory is
-// discarded, moved and unmapped without it, and a span in use is held meanwhile
-// ([migrationpin.go]). A lock refuses a thread that holds it already, in a signal handler; see
-// spanalloc.go.
+// (package lockrank has the order of all locks). A lock refuses a thread that holds it already, in
+// a signal handler; see spanalloc.go.
+//
+// Segments are mapped and bound under poolLock. What holds no contents is given back under it:
+// reservations and mappings that failed are unmapped ([segment.go]), and so are guards
+// ([parked.go]) when addresses are scarce; what huge pages left in a free segment is discarded
+// (dropLeft). The memory of spans and blocks is discarded, moved and unmapped without it, and a
+// span in use is held meanwhile ([migrationpin.go]).
+//
+// # The page heap
+//
+// The files that tests/verify/pageheap_test.go lists are the page heap: spans, placements, purging
+// and migration. They name nothing that the other files, the thread heap's, declare, such as
+// [Thread] or [Heap].
 package alloc
