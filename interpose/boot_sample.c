@@ -1,6 +1,7 @@
 // The stack of a sampled block (alloc/sampled.go, cudahook/sampled.go).
 #include <sys/prctl.h>
 #include "boot.h"
+#include "boot_python.h"
 #include "boot_walk.h"
 #include "exports.h"
 #include "syscall.h"
@@ -19,11 +20,21 @@ static void name(struct ta_stack *s, uint64_t now)
 	s->Thread[1] = known[1];
 }
 
+static void set_python(struct ta_stack *s, const struct ta_python *p)
+{
+	s->Python = p->thread;
+	s->PythonMinor = p->minor;
+	s->Eval = p->eval;
+	s->EvalEnd = p->eval_end;
+}
+
 NOINLINE void ta_sample_note(ta_heap *h)
 {
 	struct ta_stack *s = (struct ta_stack *)ta_go_sample_begin((uintptr_t)h);
 	if (s == NULL)
 		return;
+	struct ta_python p = ta_python_here();
+	set_python(s, &p);
 	name(s, h->Thread->Now);
 	ta_go_sample_end((uintptr_t)h, ta_walk(s, TA_UNWIND_FRAMES + 1));
 }
@@ -31,9 +42,11 @@ NOINLINE void ta_sample_note(ta_heap *h)
 NOINLINE void ta_sample_device(struct ta_cuda_request *r)
 {
 	uintptr_t request = (uintptr_t)r;
+	struct ta_python p = ta_python_here(); // before the profile is locked: it calls Python
 	struct ta_stack *s = (struct ta_stack *)ta_go_cuda_sample_begin(request);
 	if (s == NULL)
 		return;
+	set_python(s, &p);
 	name(s, r->Now);
 	ta_go_cuda_sample_end(request, ta_walk(s, TA_UNWIND_FRAMES + 1));
 }

@@ -69,9 +69,6 @@ typedef struct ta_cuda_request ta_cuda_request;
 // Fills in a request of the calling thread.
 void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context);
 
-// Fills in the Python thread of the request, if the calling thread has one.
-void ta_cuda_python(ta_cuda_request *r);
-
 // The inputs of hints and rules: the thread, and the caller.
 static inline void ta_cuda_about(ta_cuda_request *r, void *caller)
 {

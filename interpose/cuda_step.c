@@ -3,6 +3,7 @@
 // the library, and passes the result to the next step.
 #include <errno.h>
 #include <time.h>
+#include "boot_python.h"
 #include "cuda_driver.h"
 #include "syscall.h"
 #include "boot.h"
@@ -264,8 +265,11 @@ void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context)
 	r->Token = ta_token();
 	r->Context = (uint64_t)context;
 	r->Now = now();
-	if (UNLIKELY(ta_flags.CudaStacks))
-		ta_cuda_python(r);
+	if (UNLIKELY(ta_flags.CudaStacks)) {
+		struct ta_python p = ta_python_here();
+		r->Python = p.thread;
+		r->PythonMinor = p.minor;
+	}
 }
 
 // Continues a request of more than one step, beginning with its first action. A failed allocation

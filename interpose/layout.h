@@ -242,6 +242,10 @@ struct ta_stack {
 	uint64_t Low;
 	uint64_t High;
 	uint64_t Thread[2];
+	uint64_t Python;
+	uint64_t PythonMinor;
+	uint64_t Eval;
+	uint64_t EvalEnd;
 	uint64_t Unloads;
 	uint64_t Start;
 	uint64_t End;

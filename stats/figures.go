@@ -617,7 +617,8 @@ type Site struct {
 	Tier uint64
 	// Of Stack; at most StackMax.
 	StackLen uint64
-	// Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line, or 0xADDRESS outside files.
+	// Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line, 0xADDRESS outside files,
+	// FILE:LINE FUNCTION of Python.
 	Stack [StackMax]Frame
 }
 

@@ -63,6 +63,8 @@ const SiteMax = 50
 type Frame struct {
 	Name, NameLen uintptr
 	Address       uint64
+
+	Function, FunctionLen uintptr // of Python: Name is its file, and Address the line; else 0
 }
 
 // Sites are the sites that a report lists. It is in mapped memory, as a Report is, but in no live

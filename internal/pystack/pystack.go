@@ -6,11 +6,12 @@
 // frames that only itself could change, whether it holds that lock or has released it, and the
 // frames keep their code objects alive. The layout of frames differs between the versions 3.11 to
 // 3.14 that the package knows. A thread whose interpreter has ended has no such chain any more, and
-// a build may have another layout. So memory is read by the kernel (process_vm_readv), which never
-// faults, and an object counts only if its type says what it is.
+// a build may have another layout. So the kernel is asked whether memory can be read before it is
+// (readable), and an object counts only if its type says what it is.
 package pystack
 
 import (
+	"syscall"
 	"unsafe"
 
 	"tieralloc/internal/raw"
@@ -20,7 +21,7 @@ import (
 const (
 	FrameMax = 1 << 14
 	CallMax  = 1 << 16
-	textMax  = 4 << 20
+	textMax  = 512 << 10
 	depthMax = 128 // of a stack: calls further out are left out
 
 	frameRows = 2 * FrameMax
@@ -28,7 +29,10 @@ const (
 
 	stepMax     = 4 * depthMax // frames of a chain, those of the interpreter itself included
 	scratchMax  = 256 << 10    // the longest table of lines
-	stringMax   = 1024         // code points of a string
+	noPage      = 1
+	latelyMax   = 1 << 12
+	pageSlots   = 16   // a power of two
+	stringMax   = 1024 // code points of a string
 	stringBytes = 4 * stringMax
 )
 
@@ -36,8 +40,9 @@ const (
 type Table struct {
 	raw.OffHeap
 	full  bool
-	pid   uintptr
 	minor uintptr // of the interpreter's version, 3.minor
+
+	pages [pageSlots]uintptr // of memory that can be read, found so in this walk
 
 	codeType  uintptr // Python's types of code and of strings, once known
 	textType  uintptr
@@ -54,6 +59,7 @@ type Table struct {
 	walk    [depthMax]uint32
 	text    [textMax]byte
 	scratch [scratchMax]byte
+	lately  [latelyMax]uint32 // by hash of a code object: its latest frame
 }
 
 // A Frame is a place in a program.
@@ -63,6 +69,7 @@ type Frame struct {
 	instr uintptr // of the instruction
 	sum   uint64  // hash of the code object: another may have its address later
 
+	First      uint32 // the first frame of the same code object
 	Name, File Text
 	Line       uint32
 }
@@ -89,6 +96,9 @@ func (t *Table) Clear() {
 	for i := range t.callAt {
 		t.callAt[i] = 0
 	}
+	for i := range t.lately {
+		t.lately[i] = 0
+	}
 }
 
 // Full reports whether a stack was lost because the table is full.
@@ -106,6 +116,9 @@ func (t *Table) Frame(n uint32) *Frame { return &t.frame[(n-1)&(FrameMax-1)] }
 // Call returns the call of a number.
 func (t *Table) Call(n uint32) *Call { return &t.call[(n-1)&(CallMax-1)] }
 
+// Addr returns the address of a text.
+func (t *Table) Addr(s Text) uintptr { return uintptr(unsafe.Pointer(&t.text)) + uintptr(s.at) }
+
 // Byte returns the i-th byte of a text.
 func (t *Table) Byte(s Text, i uint32) byte { return t.text[(s.at+i)&(textMax-1)] }
 
@@ -116,28 +129,24 @@ func (t *Table) Note(thread, minor uintptr) uint32 {
 	if minor < 11 || minor > 14 {
 		return 0
 	}
-	t.pid, t.minor = raw.Pid(), minor
-	var f, next frame
+	t.minor = minor
+	for i := range t.pages {
+		t.pages[i] = noPage
+	}
+	var f frame
 	var c code
 	depth := uint32(0)
-	ok := t.read(f.addr(), t.innermost(thread), unsafe.Sizeof(f))
+	previous := t.innermost(thread)
 	for range stepMax {
-		if !ok || depth == depthMax {
+		if depth == depthMax || !t.read(f.addr(), previous, unsafe.Sizeof(f)) {
 			break
 		}
-		at, instr, previous := f[0]&^7, f[7], f[1] // from 3.14 on the lowest bits are marks
+		at, instr := f[0]&^7, f[7] // from 3.14 on the lowest bits are marks
+		previous = f[1]
 		if minor == 11 {
 			at, previous = f[4], f[6]
 		}
-		hasCode := t.readBoth(c.addr(), at, unsafe.Sizeof(c), next.addr(), previous)
-		ok = hasCode
-		if !hasCode {
-			hasCode = t.read(c.addr(), at, unsafe.Sizeof(c))
-			ok = t.read(next.addr(), previous, unsafe.Sizeof(next))
-		}
-		own := t.minor == 12 && f[8]>>48&0xff == ownedByC
-		f = next
-		if own || !hasCode {
+		if minor == 12 && f[8]>>48&0xff == ownedByC || !t.read(c.addr(), at, unsafe.Sizeof(c)) {
 			continue
 		}
 		if n := t.frameOf(&c, at, instr); n != 0 {
@@ -176,23 +185,33 @@ func (t *Table) innermost(thread uintptr) (at uintptr) {
 	return at
 }
 
-const processVMReadv = 310 // the system call
-
 // read copies n bytes of the process, if they can be read.
 func (t *Table) read(to, from, n uintptr) bool {
-	into, of := [2]uintptr{to, n}, [2]uintptr{from, n}
-	got, errno := raw.Sys(processVMReadv, t.pid, uintptr(unsafe.Pointer(&into)), 1,
-		uintptr(unsafe.Pointer(&of)), 1, 0)
-	return errno == 0 && got == n
+	if from+n < from || !t.readable(from, n) {
+		return false
+	}
+	raw.Copy(to, from, n)
+	return true
 }
 
-// readBoth is read for n bytes and for a frame, in one system call.
-func (t *Table) readBoth(to, from, n, frameTo, frameFrom uintptr) bool {
-	into := [4]uintptr{to, n, frameTo, unsafe.Sizeof(frame{})}
-	of := [4]uintptr{from, n, frameFrom, unsafe.Sizeof(frame{})}
-	got, errno := raw.Sys(processVMReadv, t.pid, uintptr(unsafe.Pointer(&into)), 2,
-		uintptr(unsafe.Pointer(&of)), 2, 0)
-	return errno == 0 && got == n+unsafe.Sizeof(frame{})
+// readable reports whether the n bytes from an address on can be read. For each page that it has
+// not met in this walk it asks the kernel, which reads the signal mask there before it refuses what
+// it was told to do with it.
+func (t *Table) readable(from, n uintptr) bool {
+	const unknown = ^uintptr(0)
+	for page := from &^ (raw.Page - 1); page < from+n; page += raw.Page {
+		known := &t.pages[page/raw.Page&(pageSlots-1)]
+		if *known == page {
+			continue
+		}
+		at := max(page, from&^7)
+		_, errno := raw.Sys(syscall.SYS_RT_SIGPROCMASK, unknown, at, 0, 8, 0, 0)
+		if errno != uintptr(syscall.EINVAL) {
+			return false
+		}
+		*known = page
+	}
+	return true
 }
 
 // is reports whether a type is the one of the name, which *known has once it was met. It returns
@@ -282,10 +301,25 @@ func (t *Table) frameOf(c *code, at, instr uintptr) uint32 {
 	n := t.frames + 1
 	f := t.Frame(n)
 	f.code, f.instr, f.sum = at, instr, sum
-	f.Name, f.File = t.copyText(c.qualname()), t.copyText(c.file())
+	if first := t.latest(at, sum); first != 0 {
+		g := t.Frame(first)
+		f.First, f.Name, f.File = g.First, g.Name, g.File
+	} else {
+		f.First, f.Name, f.File = n, t.copyText(c.qualname()), t.copyText(c.file())
+	}
+	t.lately[mix(sum)&(latelyMax-1)] = n
 	f.Line = t.lineOf(c, at, instr)
 	t.frames = n
 	t.frameAt[row&(frameRows-1)] = n
+	return n
+}
+
+// latest returns the number of a frame of a code object that was met lately, or 0.
+func (t *Table) latest(at uintptr, sum uint64) uint32 {
+	n := t.lately[mix(sum)&(latelyMax-1)]
+	if n == 0 || t.Frame(n).code != at || t.Frame(n).sum != sum {
+		return 0
+	}
 	return n
 }
 

@@ -48,7 +48,11 @@ type Stack struct {
 	Low   uintptr       // words from Low to High can be read directly
 	High  uintptr
 
-	Thread [2]uint64 // the name of the thread, as the kernel has it; only for samples
+	// Only for samples: the name of the thread, as the kernel has it; its Python, as package pystack
+	// takes it; and where Python's interpreter is, both 0 if that is not known.
+	Thread              [2]uint64
+	Python, PythonMinor uintptr
+	Eval, EvalEnd       uintptr
 
 	Unloads uintptr // how often an object may have been unloaded
 

@@ -35,11 +35,19 @@ func (w *writer) stack(s *stats.Site) {
 		w.item()
 		w.put('"')
 		w.escaped(f.Name, f.NameLen)
-		if f.NameLen != 0 {
+		switch {
+		case f.Function != 0:
+			w.put(':')
+			w.dec(f.Address)
+			w.put(' ')
+			w.escaped(f.Function, f.FunctionLen)
+		case f.NameLen != 0:
 			w.put('+')
+			fallthrough
+		default:
+			w.text("0x")
+			w.hex(f.Address)
 		}
-		w.text("0x")
-		w.hex(f.Address)
 		w.put('"')
 	}
 	w.close(']')

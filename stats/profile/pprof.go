@@ -12,6 +12,7 @@ const (
 	fieldSample      = 2
 	fieldMapping     = 3
 	fieldLocation    = 4
+	fieldFunction    = 5
 	fieldString      = 6
 	fieldTime        = 9
 	fieldDuration    = 10
@@ -116,6 +117,7 @@ func Write(dst, room uintptr, a *About) uintptr {
 		e.number(3, uint64(l.pc))
 		e.close(at)
 	}
+	e.python()
 	e.samples()
 	return e.n
 }
@@ -271,7 +273,10 @@ func (e *encoder) labels(tier, hint, thread uint64) {
 func (e *encoder) stack(s *Site) {
 	at := e.open(1)
 	for k := uint32(0); k < s.Depth; k++ {
-		if l := t.frames[(s.Stack+k)&(stackWords-1)]; l != 0 {
+		switch l := t.frames[(s.Stack+k)&(stackWords-1)]; {
+		case l&pythonFrame != 0:
+			e.varint(uint64(l&^pythonFrame) + pythonID)
+		case l != 0:
 			e.varint(uint64(l))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"tieralloc/internal/pystack"
 	"tieralloc/internal/raw"
 	"tieralloc/internal/unwind"
 )
@@ -89,7 +90,8 @@ const usedSlots = 128
 type table struct {
 	_ raw.OffHeap
 
-	device    unwind.Stack // for the stacks of blocks on devices
+	device    unwind.Stack  // for the stacks of blocks on devices
+	python    pystack.Table // the frames of Python
 	sites     [siteCount]Site
 	spreads   [siteCount]spread // of the sites
 	uses      [siteCount][heatClasses]use
@@ -157,7 +159,9 @@ type Block struct {
 	Device uint32
 	Now    uint64 // monotonic, nanoseconds
 
-	Thread [2]uint64 // the name of the thread; Note and EndDevice take it from the walk
+	// Note and EndDevice take these from the walk.
+	Thread [2]uint64 // the name of the thread
+	call   uint32    // the innermost call of its Python stack, or 0
 }
 
 // Note notes a block of the thread named token, whose stack was found. wait says whether the thread
@@ -184,6 +188,10 @@ func (t *table) note(b *Block, stack *unwind.Stack, key uint64, how uintptr) {
 	}
 	t.drop(b.Addr, b.Now) // a block that was resized where it is
 	b.Thread = stack.Thread
+	b.call = 0
+	if stack.Python != 0 && stack.Eval != stack.EvalEnd {
+		b.call = t.python.Note(stack.Python, stack.PythonMinor)
+	}
 	s := t.siteOfKey(b, stack, key)
 	if s == nil || !t.keep(b, s) {
 		Lost++

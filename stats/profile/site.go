@@ -34,7 +34,7 @@ func (b *Block) with(hash uint64) uint64 {
 
 // siteOfKey is siteFor by the key of the stack, where it was found lately.
 func (t *table) siteOfKey(b *Block, stack *unwind.Stack, key uint64) *Site {
-	key = b.with(key)
+	key = b.with(key + uint64(b.call)<<32)
 	l := &t.lately[key&(latelyCount-1)]
 	if l.key != key {
 		shortened := Shortened
@@ -51,13 +51,11 @@ func (t *table) siteOfKey(b *Block, stack *unwind.Stack, key uint64) *Site {
 
 // siteFor returns the site of a block with a stack, or nil if there is no room for it.
 func (t *table) siteFor(b *Block, stack *unwind.Stack) *Site {
-	n, first := stack.N, t.frameN
-	if first+n > stackWords {
+	first := t.frameN
+	if first+unwind.Frames > stackWords {
 		return nil
 	}
-	for i := uintptr(0); i < n; i++ {
-		t.frames[(first+i)&(stackWords-1)] = t.locate(stack, i)
-	}
+	n := t.lay(stack, b.call)
 	s, k, frames, hash := t.known(b, first, n)
 	if most := t.depth(b.Kind); s == nil && most < n {
 		n = most

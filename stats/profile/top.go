@@ -94,8 +94,13 @@ func (t *table) putStack(out *stats.Site, s *Site) {
 		if n == 0 {
 			continue
 		}
-		l := &t.locations[(n-1)&(locationCount-1)]
 		f := &out.Stack[out.StackLen&(stats.StackMax-1)]
+		if n&pythonFrame != 0 {
+			t.putPython(f, n&^pythonFrame)
+			out.StackLen++
+			continue
+		}
+		l := &t.locations[(n-1)&(locationCount-1)]
 		f.Address = uint64(l.pc)
 		if l.object != 0 {
 			o := &t.objects[(l.object-1)&(objectCount-1)]

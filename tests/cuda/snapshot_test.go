@@ -89,21 +89,11 @@ func TestSnapshotAsked(t *testing.T) {
 // TestSnapshotPython: events have the stacks of the Python program, whether it holds the
 // interpreter's lock or not.
 func TestSnapshotPython(t *testing.T) {
-	pythons := []string{"/usr/bin/python3"}
-	for _, version := range []string{"3.11", "3.12", "3.13", "3.14"} { // others that there are
-		out, err := exec.Command("python"+version, "-c", "import sys; print(sys.executable)").Output()
-		if err == nil {
-			pythons = append(pythons, strings.TrimSpace(string(out)))
-		}
-	}
 	script, err := filepath.Abs("testdata/stacks.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, python := range pythons {
-		if _, err := os.Stat(python); err != nil {
-			testlib.Lacks(t, python)
-		}
+	for _, python := range testlib.Pythons(t) {
 		dir := t.TempDir()
 		clean(t, testlib.Run(t, command(true, []string{"TA_CUDA_SNAPSHOT=" + dir + "/s"}, python,
 			script)))

@@ -1,0 +1,99 @@
+package profile
+
+import (
+	"tieralloc/internal/pystack"
+	"tieralloc/internal/unwind"
+	"tieralloc/stats"
+)
+
+// A stack with frames of Python is that of the program, in which these stand for the frames from the
+// interpreter's innermost function to its outermost.
+
+// pythonFrame is set in the number of a location that is a frame of t.python.
+const pythonFrame = 1 << 31
+
+// pythonID is added to the numbers of these frames for their locations in a profile.
+const pythonID = locationCount
+
+// lay puts the locations of a stack behind those of all sites, unwind.Frames at most, and returns
+// how many there are. Those outermost are left out. call is the innermost call of Python, or 0.
+func (t *table) lay(stack *unwind.Stack, call uint32) uintptr {
+	n, outer := uintptr(0), uintptr(0)
+	if call != 0 {
+		inner := uintptr(0)
+		if inner, outer = evalFrames(stack); inner == outer {
+			call = 0
+		}
+		for ; n < inner; n++ {
+			t.setFrame(n, t.locate(stack, n))
+		}
+	}
+	for ; call != 0 && n < unwind.Frames; n++ {
+		c := t.python.Call(call)
+		t.setFrame(n, c.Frame|pythonFrame)
+		call = c.Caller
+	}
+	for i := outer; i < stack.N && n < unwind.Frames; i++ {
+		t.setFrame(n, t.locate(stack, i))
+		n++
+	}
+	return n
+}
+
+func (t *table) setFrame(i uintptr, location uint32) {
+	t.frames[(t.frameN+i)&(stackWords-1)] = location
+}
+
+// evalFrames returns the innermost frame of the interpreter and the first that lies further out
+// than all of them and their trampolines, which are in no object. Both are 0 without any.
+func evalFrames(stack *unwind.Stack) (inner, outer uintptr) {
+	for i := uintptr(0); i < stack.N; i++ {
+		f := &stack.Frame[i&(unwind.Frames-1)]
+		if f.PC-stack.Eval < stack.EvalEnd-stack.Eval {
+			if outer == 0 {
+				inner = i
+			}
+			outer = i + 1
+		}
+	}
+	for outer != 0 && outer < stack.N && stack.Frame[outer&(unwind.Frames-1)].Start == 0 {
+		outer++
+	}
+	return inner, outer
+}
+
+// python writes the functions and locations of Python.
+func (e *encoder) python() {
+	for n := uint32(1); n <= t.python.Frames(); n++ {
+		f := t.python.Frame(n)
+		if f.First == n {
+			name, file := e.addText(f.Name), e.addText(f.File)
+			at := e.open(fieldFunction)
+			e.number(1, uint64(n))
+			e.number(2, name)
+			e.number(3, name)
+			e.number(4, file)
+			e.close(at)
+		}
+		at := e.open(fieldLocation)
+		e.number(1, uint64(n+pythonID))
+		line := e.open(4)
+		e.number(1, uint64(f.First))
+		e.number(2, uint64(f.Line))
+		e.close(line)
+		e.close(at)
+	}
+}
+
+// addText adds a text of Python's to the string table.
+func (e *encoder) addText(s pystack.Text) uint64 {
+	return e.addBytes(t.python.Addr(s), uintptr(s.N))
+}
+
+// putPython describes frame n of Python for a report.
+func (t *table) putPython(out *stats.Frame, n uint32) {
+	f := t.python.Frame(n)
+	out.Function, out.FunctionLen = t.python.Addr(f.Name), uintptr(f.Name.N)
+	out.Name, out.NameLen = t.python.Addr(f.File), uintptr(f.File.N)
+	out.Address = uint64(f.Line)
+}

@@ -1,0 +1,93 @@
+package profile
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"tieralloc/internal/testlib"
+)
+
+// pythonStack is the functions and lines of Python in a stack, innermost first. It reports whether
+// they stand together, within frames of the interpreter.
+func pythonStack(s *profile.Sample) (stack []string, within bool) {
+	first, last := -1, -1
+	for i, l := range s.Location {
+		if len(l.Line) != 0 {
+			if first < 0 {
+				first = i
+			}
+			last = i
+			stack = append(stack, l.Line[0].Function.Name+" "+strconv.FormatInt(l.Line[0].Line, 10))
+		}
+	}
+	return stack, first > 0 && last+1 < len(s.Location) && last-first+1 == len(stack)
+}
+
+// TestPython: the blocks of a Python program are those of its functions and lines, in all versions
+// of Python that there are.
+func TestPython(t *testing.T) {
+	script, err := filepath.Abs("testdata/python.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]string{} // the line of a comment
+	for i, line := range strings.Split(string(text), "\n") {
+		if _, name, found := strings.Cut(line, "#: "); found {
+			at[name] = strconv.Itoa(i + 1)
+		}
+	}
+	want := map[string]float64{ // bytes by stack
+		"Store.load " + at["load"] + ", <module> " + at["module"]:                                      900 * 3034,
+		"compared " + at["compared"] + ", <module> " + at["sorted"]:                                    300 * 5034,
+		"généré " + at["generator"] + ", <module> " + at["extend"]:                                     200 * 9034,
+		"deep " + at["bottom"] + strings.Repeat(", deep "+at["deep"], 20) + ", <module> " + at["call"]: 70034,
+		"table " + at["table"] + ", <module> " + at["kept"]:                                            90 * 20002,
+	}
+	for _, python := range testlib.Pythons(t) {
+		reports, heap := runWithReport(t, "1K", python, script)
+		p := read(t, heap)
+		got, elsewhere := map[string]float64{}, 0.0
+		for _, s := range p.Sample {
+			stack, within := pythonStack(s)
+			bytes := float64(s.Value[p.value(t, "alloc_space")])
+			if len(stack) == 0 {
+				elsewhere += bytes
+				continue
+			}
+			if !within {
+				t.Errorf("%s: %q is not within the interpreter", python, stack)
+			}
+			key := strings.Join(stack, ", ")
+			// Up to 3.11 a comprehension is a function.
+			key = strings.Replace(key, "table.<locals>.<listcomp> "+at["table"]+", ", "", 1)
+			if strings.Contains(key, "Thread.run") && strings.HasPrefix(key, "Store.load ") {
+				key = "thread"
+			}
+			got[key] += bytes
+		}
+		want["thread"] = 900 * 3034
+		for key, bytes := range want {
+			if got[key] < 0.9*bytes || got[key] > 1.1*bytes {
+				t.Errorf("%s: %.0f bytes instead of %.0f by %s", python, got[key], bytes, key)
+			}
+		}
+		frame, found := script+":"+at["load"]+" Store.load", false
+		for _, s := range sitesOf(t, reports[0]) {
+			for _, f := range s.Stack {
+				found = found || f == frame
+			}
+		}
+		if !found {
+			t.Errorf("%s: no site of the report has %s", python, frame)
+		}
+	}
+}
