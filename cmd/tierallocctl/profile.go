@@ -41,6 +41,9 @@ with TA_BACKGROUND=1. The command waits for that (--wait) and shows the file.
 Memory of CUDA devices has types of its own (device_inuse_space and so on), exact and not estimated.
 --top and --leaks show each device behind the host.
 
+In Python programs (CPython 3.11 to 3.14) blocks belong to functions of Python; --native shows the
+functions of C below them, too.
+
 --diff OLD subtracts an earlier profile. Percentages are then of the earlier total. In the
 picture growth is red and shrinkage blue, and a width is the larger one of both profiles.
 
@@ -52,7 +55,7 @@ const profileLines = 20 // of the table
 
 // profileOptions are the flags of profile.
 type profileOptions struct {
-	top, leaks               bool
+	top, leaks, native       bool
 	flame, output, old, kind string
 	lines                    int
 	wait                     time.Duration // for a running process
@@ -87,6 +90,7 @@ func profileCommand() *cobra.Command {
 		"write the profile with names, compressed, to `OUT`, - for the output")
 	flags.StringVar(&o.kind, "type", "", "count `TYPE` (with --top or --flame)")
 	flags.StringVar(&o.old, "diff", "", "subtract the profile `OLD` (with --top or --flame)")
+	flags.BoolVar(&o.native, "native", false, "show functions of C below those of Python, too")
 	flags.DurationVar(&o.wait, "wait", profileWait, "give process PID so much `TIME` to answer")
 	flags.IntVar(&o.lines, "lines", profileLines, "show `N` functions, or stacks with --leaks; 0 for all")
 	return cmd
@@ -143,12 +147,19 @@ func (o *profileOptions) show(out, stderr io.Writer, name string) error {
 		}
 	}
 	f.symbolize(stderr)
+	if o.output != "" {
+		return writeFile(o.output, out, f.profile.Write)
+	}
 	if old != nil {
 		old.symbolize(stderr)
 	}
+	if !o.native {
+		foldPython(f.profile)
+		if old != nil {
+			foldPython(old.profile)
+		}
+	}
 	switch {
-	case o.output != "":
-		return writeFile(o.output, out, f.profile.Write)
 	case o.leaks:
 		return f.leaks(out, o.lines)
 	case o.flame != "":

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -30,47 +29,21 @@ func (f profileFrame) where() string {
 }
 
 // frames returns the functions of a stack, callees first. An inlined function has a frame as any
-// other. Functions of Python's interpreter next to those of Python have none.
+// other.
 func frames(s *profile.Sample) (list []profileFrame) {
-	first, last := pythonFrames(s)
-	interpreter := (*profile.Mapping)(nil)
-	if last < len(s.Location) {
-		interpreter = s.Location[last].Mapping
-	}
-	between := func(i, end int) bool {
-		for ; i < end; i++ {
-			if s.Location[i].Mapping != interpreter {
-				return false
-			}
-		}
-		return interpreter != nil
-	}
-	for i, l := range s.Location {
-		if i < first && between(i, first) || i >= last && between(last, i+1) {
-			continue
-		}
+	for _, l := range s.Location {
 		if len(l.Line) == 0 {
 			list = append(list, profileFrame{name: unnamed(l)})
 		}
 		for _, line := range l.Line {
-			list = append(list, profileFrame{printable(line.Function.Name),
-				line.Function.Filename, line.Line})
+			name, file := line.Function.Name, line.Function.Filename
+			if isPython(l) {
+				name = pythonName(name, file)
+			}
+			list = append(list, profileFrame{printable(name), file, line.Line})
 		}
 	}
 	return list
-}
-
-// pythonFrames returns the indices of the first function of Python in a stack, and of the first
-// after the last one; or twice the length of the stack.
-func pythonFrames(s *profile.Sample) (first, last int) {
-	isPython := func(l *profile.Location) bool { return l.Mapping == nil && l.Address == 0 }
-	first = slices.IndexFunc(s.Location, isPython)
-	if first < 0 {
-		return len(s.Location), len(s.Location)
-	}
-	for last = first; last < len(s.Location) && isPython(s.Location[last]); last++ {
-	}
-	return first, last
 }
 
 // unnamed stands for a function without a name. It is the same in all processes if the address is

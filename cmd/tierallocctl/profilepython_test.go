@@ -7,14 +7,13 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// TestPythonFrames: the interpreter's functions next to functions of Python are left out, those of
-// extensions and of libc are not.
-func TestPythonFrames(t *testing.T) {
+// TestFoldPython: functions of Python and their callers stay, but for the interpreter.
+func TestFoldPython(t *testing.T) {
 	interpreter, extension, libc := &profile.Mapping{File: "/lib/libpython.so"},
 		&profile.Mapping{File: "/lib/numpy.so"}, &profile.Mapping{File: "/lib/libc.so.6"}
 	at := func(name string, m *profile.Mapping) *profile.Location {
 		l := &profile.Location{Mapping: m,
-			Line: []profile.Line{{Function: &profile.Function{Name: name}}}}
+			Line: []profile.Line{{Function: &profile.Function{Name: name, Filename: "/srv/app/main.py"}}}}
 		if m != nil {
 			l.Address = 1 << 20
 		}
@@ -28,17 +27,17 @@ func TestPythonFrames(t *testing.T) {
 		want  []string
 	}{
 		{[]*profile.Location{call, call, load, main, run, run, start},
-			[]string{"load", "<module>", "_start"}},
-		{[]*profile.Location{array, call, load, main, run, start},
-			[]string{"array_new", "load", "<module>", "_start"}},
-		{[]*profile.Location{call, array, call, load, run, start, run},
-			[]string{"vectorcall", "array_new", "load", "_start", "Py_BytesMain"}},
+			[]string{"load (app/main.py)", "<module> (app/main.py)", "_start"}},
+		{[]*profile.Location{array, call, load, main, run, start, run},
+			[]string{"load (app/main.py)", "<module> (app/main.py)", "_start", "Py_BytesMain"}},
 		{[]*profile.Location{call, run, start}, []string{"vectorcall", "Py_BytesMain", "_start"}},
-		{[]*profile.Location{load, main}, []string{"load", "<module>"}},
-		{[]*profile.Location{array, load}, []string{"array_new", "load"}},
+		{[]*profile.Location{array, load, main},
+			[]string{"load (app/main.py)", "<module> (app/main.py)"}},
 	} {
 		var got []string
-		for _, f := range frames(&profile.Sample{Location: c.stack}) {
+		p := &profile.Profile{Sample: []*profile.Sample{{Location: slices.Clone(c.stack)}}}
+		foldPython(p)
+		for _, f := range frames(p.Sample[0]) {
 			got = append(got, f.name)
 		}
 		if !slices.Equal(got, c.want) {
