@@ -9,11 +9,11 @@ import (
 
 // TestFoldPython: functions of Python and their callers stay, but for the interpreter.
 func TestFoldPython(t *testing.T) {
-	interpreter, extension, libc := &profile.Mapping{File: "/lib/libpython.so"},
-		&profile.Mapping{File: "/lib/numpy.so"}, &profile.Mapping{File: "/lib/libc.so.6"}
+	interpreter := &profile.Mapping{File: "/lib/libpython.so"}
+	extension, libc := &profile.Mapping{File: "/lib/numpy.so"}, &profile.Mapping{}
 	at := func(name string, m *profile.Mapping) *profile.Location {
-		l := &profile.Location{Mapping: m,
-			Line: []profile.Line{{Function: &profile.Function{Name: name, Filename: "/srv/app/main.py"}}}}
+		f := &profile.Function{Name: name, Filename: "/srv/app/main.py"}
+		l := &profile.Location{Mapping: m, Line: []profile.Line{{Function: f}}}
 		if m != nil {
 			l.Address = 1 << 20
 		}

@@ -38,8 +38,8 @@ var site = &object{
 			note("A config.Tier…."),
 		hidden("StackLen", "uint64", "Of Stack; at most StackMax."),
 		f("stack", list, setting, plain,
-			"Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line, 0xADDRESS outside files, "+
-				"FILE:LINE FUNCTION of Python.").
+			"Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line, 0xADDRESS outside "+
+				"files, FILE:LINE FUNCTION of Python.").
 			typed("[StackMax]Frame").
 			write("w.stack(s)").
 			schema(`{"type": "array", "items": {"type": "string", "pattern": "0x[0-9a-f]+$|:[0-9]+ "}}`).

@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// Pythons returns the interpreters of Python 3 that there are: the system's first, and then those in
-// PATH whose stacks the library reads.
+// Pythons returns the interpreters of Python 3 that there are: the system's first, and then those
+// in PATH whose stacks the library reads.
 func Pythons(t *testing.T) []string {
 	t.Helper()
 	list := []string{"/usr/bin/python3"}
 	for _, version := range []string{"3.11", "3.12", "3.13", "3.14"} {
-		out, err := exec.Command("python"+version, "-c", "import sys; print(sys.executable)").Output()
+		program := "import sys; print(sys.executable)"
+		out, err := exec.Command("python"+version, "-c", program).Output()
 		if err == nil {
 			list = append(list, strings.TrimSpace(string(out)))
 		}

@@ -48,8 +48,8 @@ type Stack struct {
 	Low   uintptr       // words from Low to High can be read directly
 	High  uintptr
 
-	// Only for samples: the name of the thread, as the kernel has it; its Python, as package pystack
-	// takes it; and where Python's interpreter is, both 0 if that is not known.
+	// Only for samples: the name of the thread, as the kernel has it; its Python, as package
+	// pystack takes it; and where Python's interpreter is, both 0 if that is not known.
 	Thread              [2]uint64
 	Python, PythonMinor uintptr
 	Eval, EvalEnd       uintptr

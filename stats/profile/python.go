@@ -6,8 +6,8 @@ import (
 	"tieralloc/stats"
 )
 
-// A stack with frames of Python is that of the program, in which these stand for the frames from the
-// interpreter's innermost function to its outermost.
+// A stack with frames of Python is that of the program, in which these stand for the frames from
+// the interpreter's innermost function to its outermost.
 
 // pythonFrame is set in the number of a location that is a frame of t.python.
 const pythonFrame = 1 << 31
