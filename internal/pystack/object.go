@@ -47,6 +47,21 @@ func (t *Table) copyText(at uintptr) (s Text) {
 	return s
 }
 
+// copyFile is copyText for the name of a file, which is often that of the latest.
+func (t *Table) copyFile(at uintptr) Text {
+	s, last := t.copyText(at), t.file
+	same := s.N == last.N
+	for i := uint32(0); i < s.N && same; i++ {
+		same = t.Byte(s, i) == t.Byte(last, i)
+	}
+	if same {
+		t.texts = s.at
+		return last
+	}
+	t.file = s
+	return s
+}
+
 // putRune appends a code point to the texts.
 func (t *Table) putRune(r uint32) {
 	switch {

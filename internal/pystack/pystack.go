@@ -60,6 +60,7 @@ type Table struct {
 	text    [textMax]byte
 	scratch [scratchMax]byte
 	lately  [latelyMax]uint32 // by hash of a code object: its latest frame
+	file    Text              // of the latest frame with a new code object
 }
 
 // A Frame is a place in a program.
@@ -89,7 +90,7 @@ const Size = unsafe.Sizeof(Table{})
 // Clear forgets all frames and calls.
 func (t *Table) Clear() {
 	t.full = false
-	t.frames, t.calls, t.texts = 0, 0, 0
+	t.frames, t.calls, t.texts, t.file = 0, 0, 0, Text{}
 	for i := range t.frameAt {
 		t.frameAt[i] = 0
 	}
@@ -101,7 +102,7 @@ func (t *Table) Clear() {
 	}
 }
 
-// Full reports whether a stack was lost because the table is full.
+// Full reports whether the last stack was lost because the table is full.
 func (t *Table) Full() bool { return t.full }
 
 // Frames and Calls return how many there are.
@@ -129,7 +130,7 @@ func (t *Table) Note(thread, minor uintptr) uint32 {
 	if minor < 11 || minor > 14 {
 		return 0
 	}
-	t.minor = minor
+	t.minor, t.full = minor, false
 	for i := range t.pages {
 		t.pages[i] = noPage
 	}
@@ -155,11 +156,12 @@ func (t *Table) Note(thread, minor uintptr) uint32 {
 		}
 	}
 	call := uint32(0)
-	for depth > 0 {
+	for depth > 0 && !t.full {
 		depth--
-		if call = t.callOf(call, t.walk[depth&(depthMax-1)]); call == 0 {
-			break
-		}
+		call = t.callOf(call, t.walk[depth&(depthMax-1)])
+	}
+	if t.full {
+		return 0
 	}
 	return call
 }
@@ -242,7 +244,7 @@ type frame [9]uintptr
 func (f *frame) addr() uintptr { return uintptr(unsafe.Pointer(f)) }
 
 // code is a PyCodeObject up to its table of lines. But for the count of references in its first
-// word, it does not change.
+// word, and for a counter of 3.11, it does not change.
 type code [18]uintptr
 
 func (c *code) addr() uintptr     { return uintptr(unsafe.Pointer(c)) }
@@ -258,9 +260,13 @@ func (c *code) firstLine(minor uintptr) uint32 {
 	return uint32(c[8] >> 32)
 }
 
-func (c *code) sum() uint64 {
+func (c *code) sum(minor uintptr) uint64 {
+	const flags = 6 // in 3.11 with the counter behind them
 	h := uint64(0)
-	for _, w := range c[2:] {
+	for i, w := range c[2:] {
+		if minor == 11 && i+2 == flags {
+			w &= 1<<32 - 1
+		}
 		h = mix(h ^ uint64(w))
 	}
 	return h
@@ -281,7 +287,7 @@ func (t *Table) frameOf(c *code, at, instr uintptr) uint32 {
 	if basic != 0 {
 		t.codeBytes = basic
 	}
-	sum := c.sum()
+	sum := c.sum(t.minor)
 	row := uint32(mix(sum ^ uint64(at) ^ mix(uint64(instr))))
 	for range frameRows {
 		row++
@@ -305,7 +311,7 @@ func (t *Table) frameOf(c *code, at, instr uintptr) uint32 {
 		g := t.Frame(first)
 		f.First, f.Name, f.File = g.First, g.Name, g.File
 	} else {
-		f.First, f.Name, f.File = n, t.copyText(c.qualname()), t.copyText(c.file())
+		f.First, f.Name, f.File = n, t.copyText(c.qualname()), t.copyFile(c.file())
 	}
 	t.lately[mix(sum)&(latelyMax-1)] = n
 	f.Line = t.lineOf(c, at, instr)

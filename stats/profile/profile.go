@@ -92,6 +92,7 @@ type table struct {
 
 	device    unwind.Stack  // for the stacks of blocks on devices
 	python    pystack.Table // the frames of Python
+	written   frameSet      // those that a profile has; only while Write runs
 	sites     [siteCount]Site
 	spreads   [siteCount]spread // of the sites
 	uses      [siteCount][heatClasses]use
@@ -188,10 +189,7 @@ func (t *table) note(b *Block, stack *unwind.Stack, key uint64, how uintptr) {
 	}
 	t.drop(b.Addr, b.Now) // a block that was resized where it is
 	b.Thread = stack.Thread
-	b.call = 0
-	if stack.Python != 0 && stack.Eval != stack.EvalEnd {
-		b.call = t.python.Note(stack.Python, stack.PythonMinor)
-	}
+	t.notePython(b, stack)
 	s := t.siteOfKey(b, stack, key)
 	if s == nil || !t.keep(b, s) {
 		Lost++

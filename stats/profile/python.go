@@ -15,6 +15,19 @@ const pythonFrame = 1 << 31
 // pythonID is added to the numbers of these frames for their locations in a profile.
 const pythonID = locationCount
 
+// notePython finds the Python stack of a block. Without room for it the block has the stack of the
+// interpreter.
+func (t *table) notePython(b *Block, stack *unwind.Stack) {
+	b.call = 0
+	if stack.Python == 0 || stack.Eval == stack.EvalEnd {
+		return
+	}
+	b.call = t.python.Note(stack.Python, stack.PythonMinor)
+	if t.python.Full() {
+		Shortened++
+	}
+}
+
 // lay puts the locations of a stack behind those of all sites, unwind.Frames at most, and returns
 // how many there are. Those outermost are left out. call is the innermost call of Python, or 0.
 func (t *table) lay(stack *unwind.Stack, call uint32) uintptr {
@@ -62,16 +75,31 @@ func evalFrames(stack *unwind.Stack) (inner, outer uintptr) {
 	return inner, outer
 }
 
-// python writes the functions and locations of Python.
+// python writes the functions and locations of Python that sites have.
 func (e *encoder) python() {
+	u := &t.written
+	*u = frameSet{}
+	for i := uintptr(0); i < t.frameN; i++ {
+		if l := t.frames[i&(stackWords-1)]; l&pythonFrame != 0 {
+			u.add(l)
+			u.add(t.python.Frame(l &^ pythonFrame).First)
+		}
+	}
+	file, name := uint64(0), pystack.Text{}
 	for n := uint32(1); n <= t.python.Frames(); n++ {
 		f := t.python.Frame(n)
+		if !u.has(n) {
+			continue
+		}
 		if f.First == n {
-			name, file := e.addText(f.Name), e.addText(f.File)
+			if file == 0 || f.File != name {
+				file, name = e.addText(f.File), f.File
+			}
+			function := e.addText(f.Name)
 			at := e.open(fieldFunction)
 			e.number(1, uint64(n))
-			e.number(2, name)
-			e.number(3, name)
+			e.number(2, function)
+			e.number(3, function)
 			e.number(4, file)
 			e.close(at)
 		}
@@ -84,6 +112,13 @@ func (e *encoder) python() {
 		e.close(at)
 	}
 }
+
+// frameSet has a bit for each frame of Python.
+type frameSet [pystack.FrameMax / 64]uint64
+
+func (u *frameSet) add(n uint32) { u[n/64&(pystack.FrameMax/64-1)] |= 1 << (n & 63) }
+
+func (u *frameSet) has(n uint32) bool { return u[n/64&(pystack.FrameMax/64-1)]>>(n&63)&1 != 0 }
 
 // addText adds a text of Python's to the string table.
 func (e *encoder) addText(s pystack.Text) uint64 {

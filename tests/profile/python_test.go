@@ -45,12 +45,13 @@ func TestPython(t *testing.T) {
 			at[name] = strconv.Itoa(i + 1)
 		}
 	}
+	deep := "deep " + at["bottom"] + strings.Repeat(", deep "+at["deep"], 20)
 	want := map[string]float64{ // bytes by stack
-		"Store.load " + at["load"] + ", <module> " + at["module"]:                                      900 * 3034,
-		"compared " + at["compared"] + ", <module> " + at["sorted"]:                                    300 * 5034,
-		"généré " + at["generator"] + ", <module> " + at["extend"]:                                     200 * 9034,
-		"deep " + at["bottom"] + strings.Repeat(", deep "+at["deep"], 20) + ", <module> " + at["call"]: 70034,
-		"table " + at["table"] + ", <module> " + at["kept"]:                                            90 * 20002,
+		"Store.load " + at["load"] + ", <module> " + at["module"]:   900 * 3034,
+		"compared " + at["compared"] + ", <module> " + at["sorted"]: 300 * 5034,
+		"généré " + at["generator"] + ", <module> " + at["extend"]:  200 * 9034,
+		deep + ", <module> " + at["call"]:                           70034,
+		"table " + at["table"] + ", <module> " + at["kept"]:         90 * 20002,
 	}
 	for _, python := range testlib.Pythons(t) {
 		reports, heap := runWithReport(t, "1K", python, script)
@@ -88,6 +89,32 @@ func TestPython(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%s: no site of the report has %s", python, frame)
+		}
+	}
+}
+
+// TestPythonFull: of a program with more functions than a profile has room for, each block belongs
+// to its function, or to none of Python's.
+func TestPythonFull(t *testing.T) {
+	for _, python := range testlib.Pythons(t) {
+		p, _ := run(t, "1K", python, "-c", `
+kept = []
+for i in range(20000):
+    exec(f"def f{i}(): kept.append(bytes(4001))\nf{i}()")`)
+		own := 0.0
+		for _, s := range p.Sample {
+			bytes := float64(s.Value[p.value(t, "alloc_space")])
+			size := s.NumLabel["size_min"][0]
+			switch stack, _ := pythonStack(s); {
+			case size != s.NumLabel["size_max"][0] || size != 4034 || len(stack) == 0:
+			case strings.HasPrefix(stack[0], "f"):
+				own += bytes
+			default:
+				t.Errorf("%s: %.0f bytes by %q", python, bytes, stack)
+			}
+		}
+		if own < 20000*4034/100 || p.comment(t, "stacks shortened") == 0 {
+			t.Errorf("%s: %.0f bytes are of their functions", python, own)
 		}
 	}
 }
