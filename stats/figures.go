@@ -26,8 +26,7 @@ type Figures struct {
 	NodeCount uint64
 	// Whether bytes_per_node is scaled from 2048 pages of larger tiers.
 	NodesSampled uint64
-	// NUMA nodes; empty without the kernel's answer, and in a child that counts from its fork: it
-	// does not ask, since its memory is where its parent's is.
+	// NUMA nodes; empty without the kernel's answer, and in a child that counts from its fork.
 	Nodes [NodeMax]uint64
 	// The memory tiers. Indexed by Tier…; only TierCount are used.
 	Tiers [4]Tier

@@ -15,8 +15,8 @@ const aboutExactness = "Figures are exact when no other thread is inside a call 
 
 // aboutPage begins docs/statistics.md.
 var aboutPage = []string{
-	"These are the keys of the report that `ta_stats_json`, `TA_STATS_FILE` and `tierallocctl " +
-		"stats --json` give. [stats.schema.json](stats.schema.json) has a sentence on each.",
+	"[stats.schema.json](stats.schema.json) has a sentence on each key of the " +
+		"[report](tool.md#the-report).",
 	aboutReport,
 	aboutExactness,
 	"Gauges are current values; counters never fall; peaks are the largest values of gauges. " +

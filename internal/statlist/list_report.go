@@ -67,7 +67,7 @@ var report = &object{
 			"Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i]."),
 		f("nodes", list, setting, plain,
 			"NUMA nodes; empty without the kernel's answer, and in a child that counts from its "+
-				"fork: it does not ask, since its memory is where its parent's is.").
+				"fork.").
 			typed("[NodeMax]uint64").
 			write("w.nodes(r)").
 			tool("[]int").
