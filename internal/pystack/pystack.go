@@ -73,6 +73,8 @@ type Frame struct {
 	First      uint32 // the first frame of the same code object
 	Name, File Text
 	Line       uint32
+
+	Number uint32 // of the code object's function, for the user of the table, in its first frame
 }
 
 // A Text is UTF-8 of the table.

@@ -75,7 +75,8 @@ func evalFrames(stack *unwind.Stack) (inner, outer uintptr) {
 	return inner, outer
 }
 
-// python writes the functions and locations of Python that sites have.
+// python writes the functions and locations of Python that sites have. It numbers the functions
+// without gaps, because to those that pprof adds it gives numbers from their count on.
 func (e *encoder) python() {
 	u := &t.written
 	*u = frameSet{}
@@ -85,7 +86,7 @@ func (e *encoder) python() {
 			u.add(t.python.Frame(l &^ pythonFrame).First)
 		}
 	}
-	file, name := uint64(0), pystack.Text{}
+	file, name, functions := uint64(0), pystack.Text{}, uint32(0)
 	for n := uint32(1); n <= t.python.Frames(); n++ {
 		f := t.python.Frame(n)
 		if !u.has(n) {
@@ -97,7 +98,9 @@ func (e *encoder) python() {
 			}
 			function := e.addText(f.Name)
 			at := e.open(fieldFunction)
-			e.number(1, uint64(n))
+			functions++
+			f.Number = functions
+			e.number(1, uint64(functions))
 			e.number(2, function)
 			e.number(3, function)
 			e.number(4, file)
@@ -106,7 +109,7 @@ func (e *encoder) python() {
 		at := e.open(fieldLocation)
 		e.number(1, uint64(n+pythonID))
 		line := e.open(4)
-		e.number(1, uint64(f.First))
+		e.number(1, uint64(t.python.Frame(f.First).Number))
 		e.number(2, uint64(f.Line))
 		e.close(line)
 		e.close(at)

@@ -118,3 +118,24 @@ for i in range(20000):
 		}
 	}
 }
+
+// TestPythonNumbers: the functions of Python have the numbers from 1 on, since pprof gives those
+// that it adds the numbers from their count on. Each is there once, however often it was called.
+func TestPythonNumbers(t *testing.T) {
+	const script = "def often():\n  return bytes(50001)\nkept = [often() for _ in range(20)]"
+	for _, python := range testlib.Pythons(t) {
+		p, _ := run(t, "1K", python, "-c", script)
+		often := 0
+		for i, f := range p.Function {
+			if f.ID != uint64(i+1) {
+				t.Errorf("%s: function %d has the number %d", python, i+1, f.ID)
+			}
+			if f.Name == "often" {
+				often++
+			}
+		}
+		if often != 1 {
+			t.Errorf("%s: %d functions instead of one", python, often)
+		}
+	}
+}
