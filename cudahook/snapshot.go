@@ -200,10 +200,11 @@ func (p *picture) stacks() {
 		return
 	}
 	for i := uint32(1); i <= t.Frames(); i++ {
-		f := t.Frame(i)
+		line := t.Frame(i)
+		f := t.Function(line.Function)
 		p.word("frame ")
 		var d raw.Digits
-		for i := d.Decimal(uint64(f.Line)); i < uintptr(len(d)); i++ {
+		for i := d.Decimal(uint64(line.Line)); i < uintptr(len(d)); i++ {
 			p.put(d[i&31])
 		}
 		p.name(t, f.Name)

@@ -50,11 +50,7 @@ func (t *Table) copyText(at uintptr) (s Text) {
 // copyFile is copyText for the name of a file, which is often that of the latest.
 func (t *Table) copyFile(at uintptr) Text {
 	s, last := t.copyText(at), t.file
-	same := s.N == last.N
-	for i := uint32(0); i < s.N && same; i++ {
-		same = t.Byte(s, i) == t.Byte(last, i)
-	}
-	if same {
+	if t.same(s, last) {
 		t.texts = s.at
 		return last
 	}

@@ -27,10 +27,13 @@ const (
 	frameRows = 2 * FrameMax
 	callRows  = 2 * CallMax
 
+	functionMax  = 1 << 13
+	functionRows = 2 * functionMax
+	placeMax     = 1 << 13
+
 	stepMax     = 4 * depthMax // frames of a chain, those of the interpreter itself included
 	scratchMax  = 256 << 10    // the longest table of lines
 	noPage      = 1
-	latelyMax   = 1 << 12
 	pageSlots   = 16   // a power of two
 	stringMax   = 1024 // code points of a string
 	stringBytes = 4 * stringMax
@@ -48,9 +51,10 @@ type Table struct {
 	textType  uintptr
 	codeBytes uintptr // of a code object, up to its instructions
 
-	frames uint32 // that there are
-	calls  uint32
-	texts  uint32 // bytes
+	functions uint32 // that there are
+	frames    uint32
+	calls     uint32
+	texts     uint32 // bytes
 
 	frameAt [frameRows]uint32 // by hash: the number of a frame, or 0
 	callAt  [callRows]uint32
@@ -59,26 +63,18 @@ type Table struct {
 	walk    [depthMax]uint32
 	text    [textMax]byte
 	scratch [scratchMax]byte
-	lately  [latelyMax]uint32 // by hash of a code object: its latest frame
-	file    Text              // of the latest frame with a new code object
+
+	functionAt [functionRows]uint32
+	function   [functionMax]Function
+	places     [placeMax]place // by hash: another may take the place of one
+	file       Text            // of the latest function
 }
 
-// A Frame is a place in a program.
+// A Frame is a line of a function.
 type Frame struct {
 	raw.OffHeap
-	code  uintptr // address of the code object
-	instr uintptr // of the instruction
-	sum   uint64  // hash of the code object: another may have its address later
-
-	First      uint32 // the first frame of the same code object
-	Name, File Text
-	Line       uint32
-
-	Number uint32 // of the code object's function, for the user of the table, in its first frame
+	Function, Line uint32
 }
-
-// A Text is UTF-8 of the table.
-type Text struct{ at, N uint32 }
 
 // A Call is a frame, and the number of the call of the frame that it was called from: 0 for none.
 type Call struct {
@@ -92,15 +88,18 @@ const Size = unsafe.Sizeof(Table{})
 // Clear forgets all frames and calls.
 func (t *Table) Clear() {
 	t.full = false
-	t.frames, t.calls, t.texts, t.file = 0, 0, 0, Text{}
+	t.functions, t.frames, t.calls, t.texts, t.file = 0, 0, 0, 0, Text{}
+	for i := range t.functionAt {
+		t.functionAt[i] = 0
+	}
 	for i := range t.frameAt {
 		t.frameAt[i] = 0
 	}
 	for i := range t.callAt {
 		t.callAt[i] = 0
 	}
-	for i := range t.lately {
-		t.lately[i] = 0
+	for i := range t.places {
+		t.places[i].frame = 0
 	}
 }
 
@@ -115,6 +114,9 @@ func (t *Table) Calls() uint32 { return min(t.calls, CallMax) }
 
 // Frame returns the frame of a number.
 func (t *Table) Frame(n uint32) *Frame { return &t.frame[(n-1)&(FrameMax-1)] }
+
+// Function returns the function of a number.
+func (t *Table) Function(n uint32) *Function { return &t.function[(n-1)&(functionMax-1)] }
 
 // Call returns the call of a number.
 func (t *Table) Call(n uint32) *Call { return &t.call[(n-1)&(CallMax-1)] }
@@ -277,58 +279,6 @@ func (c *code) sum(minor uintptr) uint64 {
 func mix(h uint64) uint64 {
 	h *= 0x9e3779b97f4a7c15
 	return h ^ h>>29
-}
-
-// frameOf returns the number of the frame of the code object at an address and an instruction, or 0
-// if that is no code, or the table is full.
-func (t *Table) frameOf(c *code, at, instr uintptr) uint32 {
-	basic, ok := t.is(c[1], &t.codeType, codeName, 5)
-	if !ok {
-		return 0
-	}
-	if basic != 0 {
-		t.codeBytes = basic
-	}
-	sum := c.sum(t.minor)
-	row := uint32(mix(sum ^ uint64(at) ^ mix(uint64(instr))))
-	for range frameRows {
-		row++
-		n := t.frameAt[row&(frameRows-1)]
-		if n == 0 {
-			break
-		}
-		f := t.Frame(n)
-		if f.code == at && f.instr == instr && f.sum == sum {
-			return n
-		}
-	}
-	if t.frames >= FrameMax || t.texts > textMax-2*stringBytes {
-		t.full = true
-		return 0
-	}
-	n := t.frames + 1
-	f := t.Frame(n)
-	f.code, f.instr, f.sum = at, instr, sum
-	if first := t.latest(at, sum); first != 0 {
-		g := t.Frame(first)
-		f.First, f.Name, f.File = g.First, g.Name, g.File
-	} else {
-		f.First, f.Name, f.File = n, t.copyText(c.qualname()), t.copyFile(c.file())
-	}
-	t.lately[mix(sum)&(latelyMax-1)] = n
-	f.Line = t.lineOf(c, at, instr)
-	t.frames = n
-	t.frameAt[row&(frameRows-1)] = n
-	return n
-}
-
-// latest returns the number of a frame of a code object that was met lately, or 0.
-func (t *Table) latest(at uintptr, sum uint64) uint32 {
-	n := t.lately[mix(sum)&(latelyMax-1)]
-	if n == 0 || t.Frame(n).code != at || t.Frame(n).sum != sum {
-		return 0
-	}
-	return n
 }
 
 // callOf returns the number of the call of a frame by another call, or 0 if the table is full.

@@ -68,3 +68,32 @@ func TestFull(t *testing.T) {
 		t.Errorf("%d", n)
 	}
 }
+
+// TestFunctions: a function has one number, and a frame for each of its lines, however often it is
+// met.
+func TestFunctions(t *testing.T) {
+	table := newTable()
+	text := func(s string) Text {
+		at := table.texts
+		for i := range len(s) {
+			table.putByte(uint32(s[i]))
+		}
+		return Text{at, uint32(len(s))}
+	}
+	if a, b := text("load"), text("load"); !table.same(a, b) || table.hash(a) != table.hash(b) {
+		t.Error("equal texts differ")
+	}
+	if a, b := text("load"), text("lead"); table.same(a, b) || table.hash(a) == table.hash(b) {
+		t.Error("two texts are the same")
+	}
+	for range 2 {
+		for line := range uint32(FrameMax) {
+			if n := table.frameIn(1+line%7, line); n != line+1 {
+				t.Fatalf("line %d: %d", line, n)
+			}
+		}
+	}
+	if n := table.frameIn(1, FrameMax); n != 0 || !table.Full() {
+		t.Errorf("%d", n)
+	}
+}

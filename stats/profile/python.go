@@ -83,7 +83,7 @@ func (e *encoder) python() {
 	for i := uintptr(0); i < t.frameN; i++ {
 		if l := t.frames[i&(stackWords-1)]; l&pythonFrame != 0 {
 			u.add(l)
-			u.add(t.python.Frame(l &^ pythonFrame).First)
+			t.python.Function(t.python.Frame(l &^ pythonFrame).Function).Number = 0
 		}
 	}
 	file, name, functions := uint64(0), pystack.Text{}, uint32(0)
@@ -92,24 +92,25 @@ func (e *encoder) python() {
 		if !u.has(n) {
 			continue
 		}
-		if f.First == n {
-			if file == 0 || f.File != name {
-				file, name = e.addText(f.File), f.File
+		function := t.python.Function(f.Function)
+		if function.Number == 0 {
+			if file == 0 || function.File != name {
+				file, name = e.addText(function.File), function.File
 			}
-			function := e.addText(f.Name)
+			word := e.addText(function.Name)
 			at := e.open(fieldFunction)
 			functions++
-			f.Number = functions
+			function.Number = functions
 			e.number(1, uint64(functions))
-			e.number(2, function)
-			e.number(3, function)
+			e.number(2, word)
+			e.number(3, word)
 			e.number(4, file)
 			e.close(at)
 		}
 		at := e.open(fieldLocation)
 		e.number(1, uint64(n+pythonID))
 		line := e.open(4)
-		e.number(1, uint64(t.python.Frame(f.First).Number))
+		e.number(1, uint64(function.Number))
 		e.number(2, uint64(f.Line))
 		e.close(line)
 		e.close(at)
@@ -130,8 +131,9 @@ func (e *encoder) addText(s pystack.Text) uint64 {
 
 // putPython describes frame n of Python for a report.
 func (t *table) putPython(out *stats.Frame, n uint32) {
-	f := t.python.Frame(n)
+	line := t.python.Frame(n)
+	f := t.python.Function(line.Function)
 	out.Function, out.FunctionLen = t.python.Addr(f.Name), uintptr(f.Name.N)
 	out.Name, out.NameLen = t.python.Addr(f.File), uintptr(f.File.N)
-	out.Address = uint64(f.Line)
+	out.Address = uint64(line.Line)
 }

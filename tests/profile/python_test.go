@@ -139,3 +139,23 @@ func TestPythonNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestPythonAgain: a function that is compiled again and again is one.
+func TestPythonAgain(t *testing.T) {
+	for _, python := range testlib.Pythons(t) {
+		p, _ := run(t, "1K", python, "-c", `
+kept = []
+for i in range(6000):
+    exec("def g():\n  kept.append(bytes(4001))\ng()")`)
+		own := 0.0
+		for _, s := range p.Sample {
+			if stack, _ := pythonStack(s); len(stack) > 0 && stack[0] == "g 2" {
+				own += float64(s.Value[p.value(t, "alloc_space")])
+			}
+		}
+		if n := p.comment(t, "stacks shortened"); n != 0 || own < 0.95*6000*4034 ||
+			own > 1.05*6000*4034 {
+			t.Errorf("%s: %.0f bytes, %d stacks shortened", python, own, n)
+		}
+	}
+}
