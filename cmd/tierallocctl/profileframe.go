@@ -37,7 +37,7 @@ func frames(s *profile.Sample) (list []profileFrame) {
 		}
 		for _, line := range l.Line {
 			name, file := line.Function.Name, line.Function.Filename
-			if isPython(l) {
+			if isPython(l) && file != "" {
 				name = pythonName(name, file)
 			}
 			list = append(list, profileFrame{printable(name), file, line.Line})
