@@ -35,15 +35,23 @@ static char *block(void)
 	return memset(p, 1, BLOCK);
 }
 
+static void hold(void)
+{
+	for (int i = 0; i < FREED; i++)
+		if (!freed[i])
+			freed[i] = block();
+}
+
 static long kept(void)
 {
 	long most = 0;
 	for (int round = 0; round < ROUNDS; round++) {
-		for (int i = 0; i < FREED; i++)
-			freed[i] = block();
+		hold();
 		long before = resident();
-		for (int i = 0; i < FREED; i++)
+		for (int i = 0; i < FREED; i++) {
 			free(freed[i]);
+			freed[i] = NULL;
+		}
 		long left = FREED * BLOCK / 1024 - (before - resident());
 		most = left > most ? left : most;
 	}
@@ -57,6 +65,7 @@ int main(int argc, char **argv)
 	long most = kept();
 	if (argc == 3) {
 		const size_t piece = 256 << 10;
+		hold(); // what is free goes back while the group is filled, and would not fit again
 		while (number(argv[1], "%ld") < atol(argv[2])) {
 			void *p = mmap(0, piece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			if (p == MAP_FAILED)
