@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 struct ta_python {
-	uintptr_t thread; // PyThreadState; 0: none
-	uintptr_t minor; // its version is 3.minor
+	uintptr_t thread;         // PyThreadState; 0: none
+	uintptr_t minor;          // its version is 3.minor
 	uintptr_t eval, eval_end; // the function that interprets; both 0 where it is not known
 };
 
