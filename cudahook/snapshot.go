@@ -200,11 +200,10 @@ func (p *picture) stacks() {
 		return
 	}
 	for i := uint32(1); i <= t.Frames(); i++ {
-		line := t.Frame(i)
-		f := t.Function(line.Function)
+		f, line := t.Frame(i)
 		p.word("frame ")
 		var d raw.Digits
-		for i := d.Decimal(uint64(line.Line)); i < uintptr(len(d)); i++ {
+		for i := d.Decimal(uint64(line)); i < uintptr(len(d)); i++ {
 			p.put(d[i&31])
 		}
 		p.name(t, f.Name)
@@ -213,11 +212,11 @@ func (p *picture) stacks() {
 	}
 	var l raw.Line
 	for i := uint32(1); i <= t.Calls(); i++ {
-		c := t.Call(i)
+		caller, frame := t.Call(i)
 		l.Clear()
 		l.Text("call")
-		number(&l, uint64(c.Caller))
-		number(&l, uint64(c.Frame))
+		number(&l, uint64(caller))
+		number(&l, uint64(frame))
 		p.end(&l)
 	}
 }

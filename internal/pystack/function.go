@@ -41,33 +41,10 @@ func (t *Table) frameOf(c *code, at, instr uintptr) uint32 {
 	if function == 0 {
 		return 0
 	}
-	n := t.frameIn(function, t.lineOf(c, at, instr))
+	n := t.frames.number(function, t.lineOf(c, at, instr))
+	t.full = t.full || n == 0
 	p.code, p.instr, p.sum, p.frame = at, instr, sum, n
 	return n
-}
-
-// frameIn returns the number of the frame of a line of a function, or 0 if the table is full.
-func (t *Table) frameIn(function, line uint32) uint32 {
-	row := uint32(mix(uint64(function)<<32 | uint64(line)))
-	for range frameRows {
-		row++
-		n := t.frameAt[row&(frameRows-1)]
-		if n == 0 {
-			break
-		}
-		if f := t.Frame(n); f.Function == function && f.Line == line {
-			return n
-		}
-	}
-	if t.frames >= FrameMax {
-		t.full = true
-		return 0
-	}
-	t.frames++
-	f := t.Frame(t.frames)
-	f.Function, f.Line = function, line
-	t.frameAt[row&(frameRows-1)] = t.frames
-	return t.frames
 }
 
 // functionOf returns the number of the function of a code object, or 0 if the table is full.
@@ -85,7 +62,8 @@ func (t *Table) functionOf(c *code) uint32 {
 		if n == 0 {
 			break
 		}
-		if f := t.Function(n); t.same(f.Name, name) && t.same(f.File, file) {
+		f := &t.function[(n-1)&(functionMax-1)]
+		if t.same(f.Name, name) && t.same(f.File, file) {
 			t.texts, t.file = start, lastFile
 			return n
 		}
@@ -94,9 +72,9 @@ func (t *Table) functionOf(c *code) uint32 {
 		t.full = true
 		return 0
 	}
-	t.functions++
-	f := t.Function(t.functions)
+	f := &t.function[t.functions&(functionMax-1)]
 	f.Name, f.File = name, file
+	t.functions++
 	t.functionAt[row&(functionRows-1)] = t.functions
 	return t.functions
 }

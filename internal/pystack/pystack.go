@@ -19,13 +19,8 @@ import (
 
 // The sizes of a table, powers of two. A table that is full is emptied by Clear.
 const (
-	FrameMax = 1 << 14
-	CallMax  = 1 << 16
 	textMax  = 512 << 10
 	depthMax = 128 // of a stack: calls further out are left out
-
-	frameRows = 2 * FrameMax
-	callRows  = 2 * CallMax
 
 	functionMax  = 1 << 13
 	functionRows = 2 * functionMax
@@ -52,14 +47,10 @@ type Table struct {
 	codeBytes uintptr // of a code object, up to its instructions
 
 	functions uint32 // that there are
-	frames    uint32
-	calls     uint32
 	texts     uint32 // bytes
 
-	frameAt [frameRows]uint32 // by hash: the number of a frame, or 0
-	callAt  [callRows]uint32
-	frame   [FrameMax]Frame // number n is at n-1
-	call    [CallMax]Call
+	frames  pairs // a function and a line
+	calls   pairs // the call of the frame that a frame was called from, or 0, and the frame
 	walk    [depthMax]uint32
 	text    [textMax]byte
 	scratch [scratchMax]byte
@@ -70,33 +61,17 @@ type Table struct {
 	file       Text            // of the latest function
 }
 
-// A Frame is a line of a function.
-type Frame struct {
-	raw.OffHeap
-	Function, Line uint32
-}
-
-// A Call is a frame, and the number of the call of the frame that it was called from: 0 for none.
-type Call struct {
-	raw.OffHeap
-	Caller, Frame uint32
-}
-
 // Size is the size of a Table.
 const Size = unsafe.Sizeof(Table{})
 
 // Clear forgets all frames and calls.
 func (t *Table) Clear() {
 	t.full = false
-	t.functions, t.frames, t.calls, t.texts, t.file = 0, 0, 0, 0, Text{}
+	t.functions, t.texts, t.file = 0, 0, Text{}
+	t.frames.clear()
+	t.calls.clear()
 	for i := range t.functionAt {
 		t.functionAt[i] = 0
-	}
-	for i := range t.frameAt {
-		t.frameAt[i] = 0
-	}
-	for i := range t.callAt {
-		t.callAt[i] = 0
 	}
 	for i := range t.places {
 		t.places[i].frame = 0
@@ -107,19 +82,23 @@ func (t *Table) Clear() {
 func (t *Table) Full() bool { return t.full }
 
 // Frames and Calls return how many there are.
-func (t *Table) Frames() uint32 { return min(t.frames, FrameMax) }
+func (t *Table) Frames() uint32 { return t.frames.n }
 
 // Calls is the number of calls.
-func (t *Table) Calls() uint32 { return min(t.calls, CallMax) }
+func (t *Table) Calls() uint32 { return t.calls.n }
 
-// Frame returns the frame of a number.
-func (t *Table) Frame(n uint32) *Frame { return &t.frame[(n-1)&(FrameMax-1)] }
+// Frame returns the function and the line of a frame.
+func (t *Table) Frame(n uint32) (function *Function, line uint32) {
+	f := t.frames.get(n)
+	return &t.function[(f.a-1)&(functionMax-1)], f.b
+}
 
-// Function returns the function of a number.
-func (t *Table) Function(n uint32) *Function { return &t.function[(n-1)&(functionMax-1)] }
-
-// Call returns the call of a number.
-func (t *Table) Call(n uint32) *Call { return &t.call[(n-1)&(CallMax-1)] }
+// Call returns the number of the call that the frame of a call was called from, 0 for none, and the
+// number of the frame.
+func (t *Table) Call(n uint32) (caller, frame uint32) {
+	c := t.calls.get(n)
+	return c.a, c.b
+}
 
 // Addr returns the address of a text.
 func (t *Table) Addr(s Text) uintptr { return uintptr(unsafe.Pointer(&t.text)) + uintptr(s.at) }
@@ -162,7 +141,8 @@ func (t *Table) Note(thread, minor uintptr) uint32 {
 	call := uint32(0)
 	for depth > 0 && !t.full {
 		depth--
-		call = t.callOf(call, t.walk[depth&(depthMax-1)])
+		call = t.calls.number(call, t.walk[depth&(depthMax-1)])
+		t.full = call == 0
 	}
 	if t.full {
 		return 0
@@ -279,29 +259,4 @@ func (c *code) sum(minor uintptr) uint64 {
 func mix(h uint64) uint64 {
 	h *= 0x9e3779b97f4a7c15
 	return h ^ h>>29
-}
-
-// callOf returns the number of the call of a frame by another call, or 0 if the table is full.
-func (t *Table) callOf(caller, frame uint32) uint32 {
-	row := uint32(mix(uint64(caller)<<32 | uint64(frame)))
-	for range callRows {
-		row++
-		n := t.callAt[row&(callRows-1)]
-		if n == 0 {
-			break
-		}
-		if c := t.Call(n); c.Caller == caller && c.Frame == frame {
-			return n
-		}
-	}
-	if t.calls >= CallMax {
-		t.full = true
-		return 0
-	}
-	n := t.calls + 1
-	c := t.Call(n)
-	c.Caller, c.Frame = caller, frame
-	t.calls = n
-	t.callAt[row&(callRows-1)] = n
-	return n
 }

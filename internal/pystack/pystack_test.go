@@ -49,29 +49,30 @@ func TestNoStack(t *testing.T) {
 	}
 }
 
-// TestFull: a table that is full says so, and has room after Clear.
+// TestFull: a full table of pairs knows those that it has, and has room after Clear.
 func TestFull(t *testing.T) {
 	table := newTable()
-	for i := range uint32(CallMax) {
-		if n := table.callOf(i, 1+i%7); n != i+1 {
-			t.Fatalf("%d: %d", i, n)
+	for range 2 {
+		for i := range uint32(PairMax) {
+			if n := table.calls.number(i, 1+i%7); n != i+1 {
+				t.Fatalf("%d: %d", i, n)
+			}
 		}
 	}
-	if n := table.callOf(5, 6); n != 6 || table.Full() {
+	if n := table.calls.number(0, 9); n != 0 {
 		t.Errorf("%d", n)
 	}
-	if n := table.callOf(0, 9); n != 0 || !table.Full() {
-		t.Errorf("%d", n)
+	if caller, frame := table.Call(6); caller != 5 || frame != 6 {
+		t.Errorf("%d, %d", caller, frame)
 	}
 	table.Clear()
-	if n := table.callOf(0, 9); n != 1 || table.Full() || table.Calls() != 1 {
+	if n := table.calls.number(0, 9); n != 1 || table.Calls() != 1 {
 		t.Errorf("%d", n)
 	}
 }
 
-// TestFunctions: a function has one number, and a frame for each of its lines, however often it is
-// met.
-func TestFunctions(t *testing.T) {
+// TestTexts: texts are compared by what they say.
+func TestTexts(t *testing.T) {
 	table := newTable()
 	text := func(s string) Text {
 		at := table.texts
@@ -85,15 +86,5 @@ func TestFunctions(t *testing.T) {
 	}
 	if a, b := text("load"), text("lead"); table.same(a, b) || table.hash(a) == table.hash(b) {
 		t.Error("two texts are the same")
-	}
-	for range 2 {
-		for line := range uint32(FrameMax) {
-			if n := table.frameIn(1+line%7, line); n != line+1 {
-				t.Fatalf("line %d: %d", line, n)
-			}
-		}
-	}
-	if n := table.frameIn(1, FrameMax); n != 0 || !table.Full() {
-		t.Errorf("%d", n)
 	}
 }

@@ -42,9 +42,9 @@ func (t *table) lay(stack *unwind.Stack, call uint32) uintptr {
 		}
 	}
 	for ; call != 0 && n < unwind.Frames; n++ {
-		c := t.python.Call(call)
-		t.setFrame(n, c.Frame|pythonFrame)
-		call = c.Caller
+		caller, frame := t.python.Call(call)
+		t.setFrame(n, frame|pythonFrame)
+		call = caller
 	}
 	for i := outer; i < stack.N && n < unwind.Frames; i++ {
 		t.setFrame(n, t.locate(stack, i))
@@ -83,16 +83,16 @@ func (e *encoder) python() {
 	for i := uintptr(0); i < t.frameN; i++ {
 		if l := t.frames[i&(stackWords-1)]; l&pythonFrame != 0 {
 			u.add(l)
-			t.python.Function(t.python.Frame(l &^ pythonFrame).Function).Number = 0
+			function, _ := t.python.Frame(l &^ pythonFrame)
+			function.Number = 0
 		}
 	}
 	file, name, functions := uint64(0), pystack.Text{}, uint32(0)
 	for n := uint32(1); n <= t.python.Frames(); n++ {
-		f := t.python.Frame(n)
 		if !u.has(n) {
 			continue
 		}
-		function := t.python.Function(f.Function)
+		function, number := t.python.Frame(n)
 		if function.Number == 0 {
 			if file == 0 || function.File != name {
 				file, name = e.addText(function.File), function.File
@@ -111,18 +111,18 @@ func (e *encoder) python() {
 		e.number(1, uint64(n+pythonID))
 		line := e.open(4)
 		e.number(1, uint64(function.Number))
-		e.number(2, uint64(f.Line))
+		e.number(2, uint64(number))
 		e.close(line)
 		e.close(at)
 	}
 }
 
 // frameSet has a bit for each frame of Python.
-type frameSet [pystack.FrameMax / 64]uint64
+type frameSet [pystack.PairMax / 64]uint64
 
-func (u *frameSet) add(n uint32) { u[n/64&(pystack.FrameMax/64-1)] |= 1 << (n & 63) }
+func (u *frameSet) add(n uint32) { u[n/64&(pystack.PairMax/64-1)] |= 1 << (n & 63) }
 
-func (u *frameSet) has(n uint32) bool { return u[n/64&(pystack.FrameMax/64-1)]>>(n&63)&1 != 0 }
+func (u *frameSet) has(n uint32) bool { return u[n/64&(pystack.PairMax/64-1)]>>(n&63)&1 != 0 }
 
 // addText adds a text of Python's to the string table.
 func (e *encoder) addText(s pystack.Text) uint64 {
@@ -131,9 +131,8 @@ func (e *encoder) addText(s pystack.Text) uint64 {
 
 // putPython describes frame n of Python for a report.
 func (t *table) putPython(out *stats.Frame, n uint32) {
-	line := t.python.Frame(n)
-	f := t.python.Function(line.Function)
+	f, line := t.python.Frame(n)
 	out.Function, out.FunctionLen = t.python.Addr(f.Name), uintptr(f.Name.N)
 	out.Name, out.NameLen = t.python.Addr(f.File), uintptr(f.File.N)
-	out.Address = uint64(line.Line)
+	out.Address = uint64(line)
 }
