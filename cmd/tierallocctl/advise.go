@@ -113,8 +113,7 @@ func (f *profileFile) advise(out, stderr io.Writer, fast uint64) error {
 
 // write writes the sites and the curve.
 func (p *placement) write(w io.Writer) {
-	t := newTable("hint", "bytes", "touches", "smallest", "site")
-	alignRight(t, 2, 3, 4)
+	t := newTable("hint", ">bytes", ">touches", ">smallest", "site")
 	for _, s := range p.sites[:min(len(p.sites), adviseSites)] {
 		hint := s.hint
 		if hint == "" {
@@ -127,8 +126,7 @@ func (p *placement) write(w io.Writer) {
 	if more := len(p.sites) - adviseSites; more > 0 {
 		fmt.Fprintf(w, "and %s\n", plural(more, "site"))
 	}
-	c := newTable("fast memory", "by site", "right hints", "by chance")
-	alignRight(c, 1, 2, 3, 4)
+	c := newTable(">fast memory", ">by site", ">right hints", ">by chance")
 	for _, s := range p.curve() {
 		mark := ""
 		if s.bytes == p.fast {

@@ -18,32 +18,17 @@ func (d *device) kind() string {
 // cached returns the bytes of free blocks.
 func (d *device) cached() uint64 { return d.BytesCachedLocal + d.BytesCachedGlobal }
 
-// deviceFigure is a row of the table of devices.
-type deviceFigure struct {
-	name string
-	of   func(d *device) string
-}
-
 // describeDevices writes all figures of a report's devices.
 func describeDevices(w io.Writer, r *report) {
 	if len(r.Devices) == 0 {
 		return
 	}
 	header := table.Row{"device"}
-	var columns []int
-	for i, d := range r.Devices {
-		header = append(header, d.Ordinal)
-		columns = append(columns, i+2)
+	for _, d := range r.Devices {
+		header = append(header, fmt.Sprintf(">%d", d.Ordinal))
 	}
 	t := newTable(header...)
-	alignRight(t, columns...)
-	for _, f := range deviceFigures {
-		row := table.Row{f.name}
-		for _, d := range r.Devices {
-			row = append(row, f.of(d))
-		}
-		t.AppendRow(row)
-	}
+	appendRows(t, deviceFigures, r.Devices)
 	fmt.Fprintf(w, "\n%s\n", t.Render())
 	for _, d := range r.Devices {
 		describeLeaks(w, d)
@@ -54,8 +39,7 @@ func describeLeaks(w io.Writer, d *device) {
 	if len(d.Leaks) == 0 {
 		return
 	}
-	t := newTable("address", "asked for", "stream", "allocation")
-	alignRight(t, 2, 4)
+	t := newTable("address", ">asked for", "stream", ">allocation")
 	for _, l := range d.Leaks {
 		t.AppendRow(table.Row{fmt.Sprintf("%#x", l.Address), size(l.Bytes),
 			fmt.Sprintf("%#x", l.Stream), count(l.Number)})

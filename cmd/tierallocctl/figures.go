@@ -270,8 +270,8 @@ type site struct {
 	Stack            []string `json:"stack"`
 }
 
-// figures shows A tier: `tiers.fast` and so on.
-var figures = []figure{
+// tierFigures shows A tier: `tiers.fast` and so on.
+var tierFigures = []figure[*tier]{
 	{"current", func(t *tier) string { return size(t.BytesCurrent) }},
 	{"peak", func(t *tier) string { return size(t.BytesPeak) }},
 	{"soft cap", func(t *tier) string { return limit(t.CapacitySoft) }},
@@ -303,7 +303,7 @@ var figures = []figure{
 }
 
 // deviceFigures shows `devices`.
-var deviceFigures = []deviceFigure{
+var deviceFigures = []figure[*device]{
 	{"bus", func(d *device) string { return d.Pci }},
 	{"memory", func(d *device) string { return size(d.BytesDevice) }},
 	{"policy", func(d *device) string { return d.Reuse + ", " + d.Suballoc + ", " + d.OnHardcap }},
@@ -347,30 +347,30 @@ var deviceFigures = []deviceFigure{
 }
 
 // instanceFigures shows A manager's `instances`.
-var instanceFigures = []instanceFigure{
+var instanceFigures = []figure[*instance]{
 	{"instance", func(i *instance) string { return i.Name }},
-	{"number", func(i *instance) string { return strconv.FormatUint(i.Id, 10) }},
+	{">number", func(i *instance) string { return strconv.FormatUint(i.Id, 10) }},
 	{"group", func(i *instance) string { return i.Group }},
 	{"pool", func(i *instance) string { return i.Pool }},
-	{"part", func(i *instance) string { return ratio(i.Proportion) }},
-	{"cap", func(i *instance) string { return size(i.BytesCap) }},
-	{"live", func(i *instance) string { return size(i.BytesLive) }},
-	{"peak", func(i *instance) string { return size(i.BytesPeak) }},
-	{"allocs", func(i *instance) string { return count(i.AllocCalls) }},
-	{"frees", func(i *instance) string { return count(i.FreeCalls) }},
-	{"refused", func(i *instance) string { return count(i.Refused) }},
-	{"evicted", func(i *instance) string { return count(i.Evictions) }},
+	{">part", func(i *instance) string { return ratio(i.Proportion) }},
+	{">cap", func(i *instance) string { return size(i.BytesCap) }},
+	{">live", func(i *instance) string { return size(i.BytesLive) }},
+	{">peak", func(i *instance) string { return size(i.BytesPeak) }},
+	{">allocs", func(i *instance) string { return count(i.AllocCalls) }},
+	{">frees", func(i *instance) string { return count(i.FreeCalls) }},
+	{">refused", func(i *instance) string { return count(i.Refused) }},
+	{">evicted", func(i *instance) string { return count(i.Evictions) }},
 }
 
 // siteFigures shows `sites`.
-var siteFigures = []siteFigure{
-	{"allocated", func(s *site) string { return size(s.BytesTotalAlloc) }},
-	{"blocks", func(s *site) string { return count(s.BlocksTotalAlloc) }},
-	{"freed", func(s *site) string { return count(s.BlocksTotalFreed) }},
-	{"live", func(s *site) string { return size(s.BytesLive) }},
-	{"peak", func(s *site) string { return size(s.BytesPeak) }},
-	{"size", func(s *site) string { return size(s.SizeMedian) }},
-	{"lifetime", func(s *site) string { return s.lifetime() }},
+var siteFigures = []figure[*site]{
+	{">allocated", func(s *site) string { return size(s.BytesTotalAlloc) }},
+	{">blocks", func(s *site) string { return count(s.BlocksTotalAlloc) }},
+	{">freed", func(s *site) string { return count(s.BlocksTotalFreed) }},
+	{">live", func(s *site) string { return size(s.BytesLive) }},
+	{">peak", func(s *site) string { return size(s.BytesPeak) }},
+	{">size", func(s *site) string { return size(s.SizeMedian) }},
+	{">lifetime", func(s *site) string { return s.lifetime() }},
 	{"hint", func(s *site) string { return s.Hint }},
 	{"tier", func(s *site) string { return s.Tier }},
 	{"calls", func(s *site) string { return s.calls() }},

@@ -39,13 +39,12 @@ func (f *frame) title() string {
 
 // lines draws the table. at is the number of the selected process's line, or 0, the header's.
 func (f *frame) lines() (lines []string, at int) {
-	header := table.Row{"", "pid", "program", "state", "age", "memory", "of cap", "allocs/s",
-		"bytes/s", "wait/s", "moved/s", "violations"}
+	header := table.Row{"", ">pid", "program", "state", ">age", ">memory", "of cap", ">allocs/s",
+		">bytes/s", ">wait/s", ">moved/s", ">violations"}
 	if f.follows() {
-		header = append(header, "hot", "cold")
+		header = append(header, ">hot", ">cold")
 	}
 	t := newTable(header...)
-	alignRight(t, 2, 5, 6, 8, 9, 10, 11, 12, 13, 14)
 	n := 0 // lines below the header
 	for i := range f.list {
 		a := &f.list[i]

@@ -85,8 +85,7 @@ func showGPUs(w io.Writer, gpus []gpu, rest []gpuProcess) {
 	if len(gpus) == 0 {
 		fmt.Fprintln(w, "NVML shows no device.")
 	} else {
-		t := newTable("gpu", "name", "memory", "used", "free", "nodes", "bus", "uuid")
-		alignRight(t, 3, 4, 5)
+		t := newTable("gpu", "name", ">memory", ">used", ">free", "nodes", "bus", "uuid")
 		for _, g := range gpus {
 			t.AppendRow(table.Row{g.Index, printable(g.Name), size(g.Total), size(g.Used),
 				size(g.Free), nodeWords(g.Nodes), g.PCI, g.UUID})
@@ -104,9 +103,8 @@ func showGPUs(w io.Writer, gpus []gpu, rest []gpuProcess) {
 }
 
 func processTable(list []gpuProcess) table.Writer {
-	t := newTable("pid", "program", "used", "reserved", "live", "cached", "largest free",
-		"fragmentation", "spilled", "hard cap", "allocations", "efficiency")
-	alignRight(t, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	t := newTable(">pid", "program", ">used", ">reserved", ">live", ">cached", ">largest free",
+		">fragmentation", ">spilled", ">hard cap", ">allocations", ">efficiency")
 	for _, p := range list {
 		row := table.Row{p.Pid, printable(p.Program), none, none, none, none, none, none, none,
 			none, none, none}

@@ -79,8 +79,7 @@ func showGroups(w io.Writer, groups []*processGroup) error {
 			"No group: none of this user's processes was started with TA_GROUP.")
 		return err
 	}
-	t := newTable("group", "user", "members", "account", "used", "soft cap", "hard cap")
-	alignRight(t, 3, 5, 6, 7)
+	t := newTable("group", "user", ">members", "account", ">used", ">soft cap", ">hard cap")
 	for _, g := range groups {
 		row := table.Row{printable(g.Name), userName(g.Owner), g.living()}
 		for _, a := range g.Accounts {
@@ -97,18 +96,16 @@ func showGroups(w io.Writer, groups []*processGroup) error {
 
 // showGroup writes a table of a group's members.
 func showGroup(w io.Writer, g *processGroup) error {
-	head, right := []any{"pid", "program", "state", "taken", "waits", "refused"}, []int{1, 4, 5, 6}
+	head := table.Row{">pid", "program", "state", ">taken", ">waits", ">refused"}
 	total, hard, soft := table.Row{"", "all", "", "", "", ""}, table.Row{"", "hard cap", "", "", "",
 		""}, table.Row{"", "soft cap", "", "", "", ""}
-	for i, a := range g.Accounts {
-		head = append(head, a.Name+" used", "granted", "kept")
-		right = append(right, 7+3*i, 8+3*i, 9+3*i)
+	for _, a := range g.Accounts {
+		head = append(head, ">"+a.Name+" used", ">granted", ">kept")
 		total = append(total, size(a.Used), size(a.Granted), "")
 		hard = append(hard, limit(a.HardCap), "", "")
 		soft = append(soft, limit(a.SoftCap), "", "")
 	}
 	t := newTable(head...)
-	alignRight(t, right...)
 	for _, m := range g.Members {
 		state := "runs"
 		if m.Ended {

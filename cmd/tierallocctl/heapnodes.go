@@ -291,12 +291,11 @@ func (sums heapNodes) write(w io.Writer) error {
 		}
 	}
 	slices.Sort(nodes)
-	header, right := []any{"memory"}, []int{}
-	for i, node := range nodes {
-		header, right = append(header, fmt.Sprintf("node %d", node)), append(right, i+2)
+	header := table.Row{"memory"}
+	for _, node := range nodes {
+		header = append(header, fmt.Sprintf(">node %d", node))
 	}
 	t := newTable(header...)
-	alignRight(t, right...)
 	rows := []string{}
 	for i := range config.TierCount {
 		rows = append(rows, config.TierWord(i))

@@ -152,8 +152,7 @@ func (g *heatGrid) movesTable(most int) string {
 	if most == 0 {
 		return ""
 	}
-	t := newTable("moved at", "addresses", "bytes", "from", "to", "cause")
-	alignRight(t, 1, 3)
+	t := newTable(">moved at", "addresses", ">bytes", "from", "to", "cause")
 	for _, m := range g.lastMoves(most) {
 		t.AppendRow(table.Row{timeLabel(m.seconds), fmt.Sprintf("%x-%x", m.Start, m.End),
 			size(m.Bytes), heatTier(m.From), heatTier(m.To), heatCauses[m.Cause]})

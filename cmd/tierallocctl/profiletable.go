@@ -116,8 +116,7 @@ func (t *profileTable) write(w io.Writer, lines int) error {
 		rows = rows[:lines]
 	}
 	if len(rows) > 0 {
-		out := newTable("flat", "flat%", "cum", "cum%", "function")
-		alignRight(out, 1, 2, 3, 4)
+		out := newTable(">flat", ">flat%", ">cum", ">cum%", "function")
 		for _, r := range rows {
 			out.AppendRow(table.Row{words(r.flat, t.unit), share(r.flat, t.total),
 				words(r.cum, t.unit), share(r.cum, t.total), shortName(r.name)})

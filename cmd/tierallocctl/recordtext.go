@@ -39,8 +39,7 @@ func (r *recording) summary(w io.Writer) error {
 		fmt.Fprintln(w, "no process had a live page")
 		return nil
 	}
-	t := newTable("", "peak", "at", "caps met", "refused", "moved out")
-	alignRight(t, 2, 3, 4, 5, 6)
+	t := newTable("", ">peak", ">at", ">caps met", ">refused", ">moved out")
 	row := func(title, figure, owner string) {
 		top := highest(total(r.processes, figure))
 		if top.v == 0 {
@@ -68,8 +67,7 @@ func (r *recording) summary(w io.Writer) error {
 // processTable writes the largest processes.
 func (r *recording) processTable(w io.Writer) {
 	list := r.largest()
-	t := newTable("pid", "program", "from", "to", "peak", "at", "end")
-	alignRight(t, 1, 3, 4, 5, 6)
+	t := newTable(">pid", "program", ">from", ">to", ">peak", ">at", "end")
 	for _, p := range list[:min(len(list), recordRows)] {
 		top := highest(p.curve("committed"))
 		how := p.how

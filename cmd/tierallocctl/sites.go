@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 )
 
 const (
@@ -40,28 +38,10 @@ func describeSites(w io.Writer, r *report) {
 	if len(r.Sites) == 0 {
 		return
 	}
-	var header table.Row
-	for _, f := range siteFigures {
-		header = append(header, f.name)
-	}
-	t := newTable(header...)
-	alignRight(t, 1, 2, 3, 4, 5, 6, 7)
-	for _, s := range r.Sites[:min(len(r.Sites), siteLines)] {
-		var row table.Row
-		for _, f := range siteFigures {
-			row = append(row, f.of(s))
-		}
-		t.AppendRow(row)
-	}
+	t := tableOf(siteFigures, r.Sites[:min(len(r.Sites), siteLines)])
 	fmt.Fprintf(w, "\nstacks that allocated most, estimated; sizes and lifetimes are medians, "+
 		"calls are the innermost first\n%s\n", t.Render())
 	if more := len(r.Sites) - siteLines; more > 0 {
 		fmt.Fprintf(w, "and %s, which --json shows\n", plural(more, "stack"))
 	}
-}
-
-// siteFigure is a column of the table of sites.
-type siteFigure struct {
-	name string
-	of   func(s *site) string
 }

@@ -195,8 +195,7 @@ func writeList(w io.Writer, pages []*page, asJSON bool) error {
 		fmt.Fprintln(w, noPages)
 		return nil
 	}
-	t := newTable("pid", "owner", "program", "state", "memory", "figures from", "page")
-	alignRight(t, 1, 5, 6)
+	t := newTable(">pid", "owner", "program", "state", ">memory", ">figures from", "page")
 	ended := 0
 	for _, p := range pages {
 		if p.state.Dead() {

@@ -22,7 +22,8 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// newTable returns a table of plain columns without borders.
+// newTable returns a table of plain columns without borders. Where a header begins with >, its
+// column is aligned to the right.
 func newTable(header ...any) table.Writer {
 	t := table.NewWriter()
 	style := table.StyleDefault
@@ -31,20 +32,53 @@ func newTable(header ...any) table.Writer {
 	style.Format.Header = text.FormatDefault
 	t.SetStyle(style)
 	t.SuppressTrailingSpaces()
+	var right []table.ColumnConfig
+	for i, name := range header {
+		if plain, ok := strings.CutPrefix(name.(string), ">"); ok {
+			header[i] = plain
+			right = append(right, table.ColumnConfig{Number: i + 1, Align: text.AlignRight,
+				AlignHeader: text.AlignRight})
+		}
+	}
+	t.SetColumnConfigs(right)
 	if header != nil {
 		t.AppendHeader(header)
 	}
 	return t
 }
 
-// alignRight aligns columns, counted from 1, to the right.
-func alignRight(t table.Writer, columns ...int) {
-	var configs []table.ColumnConfig
-	for _, n := range columns {
-		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight,
-			AlignHeader: text.AlignRight})
+// figure is a row or a column of a table of Ts.
+type figure[T any] struct {
+	name string
+	of   func(T) string
+}
+
+// tableOf returns a table with a column for each figure.
+func tableOf[T any](figures []figure[T], list []T) table.Writer {
+	var header table.Row
+	for _, f := range figures {
+		header = append(header, f.name)
 	}
-	t.SetColumnConfigs(configs)
+	t := newTable(header...)
+	for _, of := range list {
+		var row table.Row
+		for _, f := range figures {
+			row = append(row, f.of(of))
+		}
+		t.AppendRow(row)
+	}
+	return t
+}
+
+// appendRows appends a row for each figure.
+func appendRows[T any](t table.Writer, figures []figure[T], list []T) {
+	for _, f := range figures {
+		row := table.Row{f.name}
+		for _, of := range list {
+			row = append(row, f.of(of))
+		}
+		t.AppendRow(row)
+	}
 }
 
 // printable replaces characters that could control a terminal: a program chooses its own name.
@@ -78,10 +112,8 @@ func escapeJSON(text []byte) []byte {
 
 // summarize writes the most important figures of a report.
 func summarize(w io.Writer, r *report) {
-	t := newTable("tier", "current", "peak", "soft cap", "hard cap", "allocs", "frees",
-		"violations",
-		"rerouted", "wait", "moved", "failed")
-	alignRight(t, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	t := newTable("tier", ">current", ">peak", ">soft cap", ">hard cap", ">allocs", ">frees",
+		">violations", ">rerouted", ">wait", ">moved", ">failed")
 	for i, tier := range r.tiers() {
 		t.AppendRow(table.Row{tierNames[i], size(tier.BytesCurrent), size(tier.BytesPeak),
 			limit(tier.CapacitySoft), limit(tier.CapacityHard), count(tier.AllocCalls),
@@ -131,26 +163,14 @@ func describe(w io.Writer, r *report) {
 	describeSites(w, r)
 }
 
-// figure is a row of the table of tiers.
-type figure struct {
-	name string
-	of   func(t *tier) string
-}
-
 func tierTable(r *report) table.Writer {
-	t := newTable("tier", tierNames[0], tierNames[1], tierNames[2])
-	alignRight(t, 2, 3, 4)
-	for _, f := range figures {
-		row := table.Row{f.name}
-		for _, tier := range r.tiers() {
-			row = append(row, f.of(tier))
-		}
-		t.AppendRow(row)
-	}
+	t := newTable("tier", ">"+tierNames[0], ">"+tierNames[1], ">"+tierNames[2])
+	tiers := r.tiers()
+	appendRows(t, tierFigures, tiers[:])
 	for _, node := range r.Nodes {
 		key := strconv.Itoa(node)
 		row := table.Row{"on node " + key}
-		for _, tier := range r.tiers() {
+		for _, tier := range tiers {
 			row = append(row, estimate(tier.BytesPerNode[key], r.BytesPerNodeSampled))
 		}
 		t.AppendRow(row)
@@ -182,8 +202,7 @@ func throttleWords(t *tier) string {
 
 // callTable shows the functions that were called.
 func callTable(r *report) table.Writer {
-	t := newTable("function", "calls")
-	alignRight(t, 2)
+	t := newTable("function", ">calls")
 	names := make([]string, 0, len(r.Calls))
 	for name, n := range r.Calls {
 		if n != 0 {

@@ -50,10 +50,8 @@ func showTopology(w io.Writer, c *configCheck) {
 // nodeTable has a row for each node.
 func nodeTable(t *numa.Topology) table.Writer {
 	online := nodeList(t.Online)
-	header := []any{"node", "CPUs", "memory", "free", "memory tier", "latency r/w", "bandwidth r/w",
-		"distance to " + nodeWords(online)}
-	table := newTable(header...)
-	alignRight(table, 3, 4, 5, 6, 7)
+	table := newTable("node", "CPUs", ">memory", ">free", ">memory tier", ">latency r/w",
+		">bandwidth r/w", "distance to "+nodeWords(online))
 	for _, n := range online {
 		table.AppendRow(nodeRow(t, n, online))
 	}

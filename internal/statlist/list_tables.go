@@ -1,6 +1,6 @@
 package main
 
-// row is a row, or a column, of a table of the tool.
+// row is a row, or a column, of a table of the tool. A column with > is aligned to the right.
 type row struct {
 	label string
 	path  string // of the figure that it shows, by its keys with dots between them
@@ -10,14 +10,13 @@ type row struct {
 // table is a table of the tool.
 type table struct {
 	variable string // in package main of the tool
-	element  string // type of its rows
 	of       *object
 	arg      string // what expressions call the object
 	rows     []row
 }
 
 var tables = []table{
-	{"figures", "figure", tier, "t", []row{
+	{"tierFigures", tier, "t", []row{
 		{"current", "bytes_current", ""},
 		{"peak", "bytes_peak", ""},
 		{"soft cap", "capacity_soft", ""},
@@ -47,7 +46,7 @@ var tables = []table{
 		{"mappings without them", "hugepage_fallbacks", ""},
 		{"nodes", "nodes", "nodeWords(t.Nodes)"},
 	}},
-	{"deviceFigures", "deviceFigure", device, "d", []row{
+	{"deviceFigures", device, "d", []row{
 		{"bus", "pci", ""},
 		{"memory", "bytes_device", ""},
 		{"policy", "reuse", `d.Reuse + ", " + d.Suballoc + ", " + d.OnHardcap`},
@@ -88,28 +87,28 @@ var tables = []table{
 		{"bad frees", "frees_invalid", ""},
 		{"unknown frees", "frees_unknown", ""},
 	}},
-	{"instanceFigures", "instanceFigure", instance, "i", []row{
+	{"instanceFigures", instance, "i", []row{
 		{"instance", "name", ""},
-		{"number", "id", "strconv.FormatUint(i.Id, 10)"},
+		{">number", "id", "strconv.FormatUint(i.Id, 10)"},
 		{"group", "group", ""},
 		{"pool", "pool", ""},
-		{"part", "proportion", ""},
-		{"cap", "bytes_cap", ""},
-		{"live", "bytes_live", ""},
-		{"peak", "bytes_peak", ""},
-		{"allocs", "alloc_calls", ""},
-		{"frees", "free_calls", ""},
-		{"refused", "refused", ""},
-		{"evicted", "evictions", ""},
+		{">part", "proportion", ""},
+		{">cap", "bytes_cap", ""},
+		{">live", "bytes_live", ""},
+		{">peak", "bytes_peak", ""},
+		{">allocs", "alloc_calls", ""},
+		{">frees", "free_calls", ""},
+		{">refused", "refused", ""},
+		{">evicted", "evictions", ""},
 	}},
-	{"siteFigures", "siteFigure", site, "s", []row{
-		{"allocated", "bytes_total_alloc", ""},
-		{"blocks", "blocks_total_alloc", ""},
-		{"freed", "blocks_total_freed", ""},
-		{"live", "bytes_live", ""},
-		{"peak", "bytes_peak", ""},
-		{"size", "size_median", ""},
-		{"lifetime", "lifetime_median_ns", "s.lifetime()"},
+	{"siteFigures", site, "s", []row{
+		{">allocated", "bytes_total_alloc", ""},
+		{">blocks", "blocks_total_alloc", ""},
+		{">freed", "blocks_total_freed", ""},
+		{">live", "bytes_live", ""},
+		{">peak", "bytes_peak", ""},
+		{">size", "size_median", ""},
+		{">lifetime", "lifetime_median_ns", "s.lifetime()"},
 		{"hint", "hint", ""},
 		{"tier", "tier", ""},
 		{"calls", "stack", "s.calls()"},

@@ -58,7 +58,7 @@ var shows = map[unit]string{count: "count(%s)", bytes: "size(%s)", limit: "limit
 
 func (s *source) table(t *table) {
 	s.line("\n// %s shows %s.", t.variable, t.of.title)
-	s.line("var %s = []%s{", t.variable, t.element)
+	s.line("var %s = []figure[*%s]{", t.variable, t.of.tool)
 	for _, r := range t.rows {
 		x := t.of.find(r.path)
 		if x == nil {
