@@ -170,7 +170,9 @@ func TestExportSeries(t *testing.T) {
 			t.Errorf("%s is missing in\n%s", want, strings.Join(list, "\n"))
 		}
 	}
-	if want := len(processFamilies) + 2 + len(tierFamilies) + 1 + 1; len(list) != want {
+	const functions, nodes, noSoftCap = 2, 1, -1
+	if want := len(processFamilies) + functions + len(tierFamilies) + nodes + noSoftCap; len(
+		list) != want {
 		t.Errorf("%d series, not %d:\n%s", len(list), want, strings.Join(list, "\n"))
 	}
 	if n := len(seriesOf(families, "8")); n != len(processFamilies) {

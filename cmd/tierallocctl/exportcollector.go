@@ -19,9 +19,9 @@ import (
 
 // Metrics that are not in a table.
 var (
-	callsDesc = newDesc("calls_total", "Calls by function. Absent: none.", callLabels)
+	callsDesc = newDesc("calls_total", "Calls by function. Absent: none.", ofCall)
 	nodeDesc  = newDesc("tier_resident_bytes",
-		"Memory of the tier that is resident on the NUMA node, as the kernel says.", nodeLabels)
+		"Memory of the tier that is resident on the NUMA node, as the kernel says.", ofNode)
 	processesDesc = newDesc("export_processes", "Processes whose figures were read.", nil)
 	problemsDesc  = newDesc("export_problems",
 		"Live pages that cannot be read, and limits on the number of pages that were met.", nil)
@@ -90,25 +90,8 @@ func (e *exporter) eachProcess(use func(pid int, program string, s *live.Snapsho
 
 // Describe is for the registry.
 func (e *exporter) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{callsDesc, nodeDesc, processesDesc, problemsDesc,
-		durationDesc} {
+	for _, d := range descs {
 		ch <- d
-	}
-	describeAll(ch, processFamilies)
-	describeAll(ch, tierFamilies)
-	describeAll(ch, tierCaps)
-	describeAll(ch, tierHeat)
-	describeAll(ch, moveFamilies)
-	describeAll(ch, deviceFamilies)
-	describeAll(ch, deviceCaps)
-	ch <- membersDesc
-	describeAll(ch, groupFamilies)
-	describeAll(ch, groupCaps)
-}
-
-func describeAll[T any](ch chan<- *prometheus.Desc, families []family[T]) {
-	for _, f := range families {
-		ch <- f.desc
 	}
 }
 
@@ -123,12 +106,13 @@ func (e *exporter) Collect(ch chan<- prometheus.Metric) {
 	collectGroups(ch, groups)
 	err = errors.Join(err, bad)
 	e.problem(err)
-	one := func(d *prometheus.Desc, value float64) {
-		ch <- &series{d, nil, prometheus.GaugeValue, value}
-	}
-	one(processesDesc, float64(processes))
-	one(problemsDesc, float64(errorCount(err)))
-	one(durationDesc, time.Since(began).Seconds())
+	ch <- gaugeOf(processesDesc, float64(processes))
+	ch <- gaugeOf(problemsDesc, float64(errorCount(err)))
+	ch <- gaugeOf(durationDesc, time.Since(began).Seconds())
+}
+
+func gaugeOf(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
 // errorCount counts the errors that are joined in err.
@@ -146,32 +130,29 @@ func errorCount(err error) (n int) {
 	return n
 }
 
-func collectProcess(ch chan<- prometheus.Metric, pid int, program string, s *live.Snapshot) {
-	number := strconv.Itoa(pid)
-	collect(ch, processFamilies, labelPairs(processLabels, number, program), s)
+func collectProcess(ch chan<- prometheus.Metric, number int, program string, s *live.Snapshot) {
+	pid := strconv.Itoa(number)
+	collect(ch, processFamilies, s, pid, program)
 	for call, n := range s.Calls[:stats.CallCount] {
 		if n > 0 {
-			ch <- &series{callsDesc, labelPairs(callLabels, stats.CallName(uintptr(call)), number,
-				program), prometheus.CounterValue, float64(n)}
+			ch <- prometheus.MustNewConstMetric(callsDesc, prometheus.CounterValue, float64(n), pid,
+				program, stats.CallName(uintptr(call)))
 		}
 	}
 	for i := range s.Tiers[:stats.TierCount] {
-		collectTier(ch, number, program, config.TierWord(uint32(i)), s, &s.Tiers[i])
+		collectTier(ch, pid, program, config.TierWord(uint32(i)), s, &s.Tiers[i])
 	}
 	if s.Follows != 0 {
 		for _, kind := range moveKinds {
-			collect(ch, moveFamilies, labelPairs(moveLabels, kind.name, number, program),
-				kind.of(&s.Following))
+			collect(ch, moveFamilies, kind.of(&s.Following), pid, program, kind.name)
 		}
 	}
 	seen := map[uint64]bool{} // a damaged page may name a device twice
 	for i := range s.Devices[:min(s.DeviceCount, stats.DeviceMax)] {
 		if d := &s.Devices[i]; !seen[d.Ordinal] {
 			seen[d.Ordinal] = true
-			labels := labelPairs(deviceLabels, strconv.FormatUint(d.Ordinal, 10), number, program,
+			collect(ch, deviceFamilies, d, pid, program, strconv.FormatUint(d.Ordinal, 10),
 				uuidText(d.Uuid))
-			collect(ch, deviceFamilies, labels, d)
-			collectSet(ch, deviceCaps, labels, d)
 		}
 	}
 }
@@ -182,35 +163,26 @@ func collectTier(ch chan<- prometheus.Metric, pid, program, name string, s *live
 	if t.BytesPeak|t.BytesCurrent|t.BytesEntered|t.CapacitySoft|t.CapacityHard == 0 {
 		return
 	}
-	labels := labelPairs(tierLabels, pid, program, name)
-	collect(ch, tierFamilies, labels, t)
-	collectSet(ch, tierCaps, labels, t)
+	collect(ch, tierFamilies, t, pid, program, name)
 	if s.Follows != 0 {
-		collect(ch, tierHeat, labels, t)
+		collect(ch, tierHeat, t, pid, program, name)
 	}
 	seen := map[uint64]bool{} // a damaged page may name a node twice
 	for i, node := range s.Nodes[:min(s.NodeCount, stats.NodeMax)] {
 		if !seen[node] {
 			seen[node] = true
-			ch <- &series{nodeDesc, labelPairs(nodeLabels, strconv.FormatUint(node, 10), pid,
-				program, name), prometheus.GaugeValue, float64(t.BytesPerNode[i])}
+			ch <- gaugeOf(nodeDesc, float64(t.BytesPerNode[i]), pid, program, name,
+				strconv.FormatUint(node, 10))
 		}
 	}
 }
 
-func collect[T any](ch chan<- prometheus.Metric, families []family[T], labels []*dto.LabelPair,
-	of T) {
+// collect collects families that have the same labels.
+func collect[T any](ch chan<- prometheus.Metric, families []family[T], of T, labels ...string) {
+	pairs := prometheus.MakeLabelPairs(families[0].desc, labels)
 	for _, f := range families {
-		ch <- &series{f.desc, labels, f.kind, f.value(of)}
-	}
-}
-
-// collectSet collects the values that are not 0.
-func collectSet[T any](ch chan<- prometheus.Metric, families []family[T], labels []*dto.LabelPair,
-	of T) {
-	for _, f := range families {
-		if v := f.value(of); v != 0 {
-			ch <- &series{f.desc, labels, f.kind, v}
+		if v := f.value(of); v != 0 || !f.set {
+			ch <- &series{f.desc, pairs, f.kind, v}
 		}
 	}
 }
@@ -236,13 +208,4 @@ func (s *series) Write(m *dto.Metric) error {
 		m.Gauge = &dto.Gauge{Value: &s.value}
 	}
 	return nil
-}
-
-// labelPairs pairs the names, which are sorted, with values.
-func labelPairs(names []string, values ...string) []*dto.LabelPair {
-	pairs := make([]*dto.LabelPair, len(names))
-	for i := range names {
-		pairs[i] = &dto.LabelPair{Name: &names[i], Value: &values[i]}
-	}
-	return pairs
 }

@@ -7,69 +7,58 @@ import (
 )
 
 // deviceFamilies are the metrics of each CUDA device of a process.
-var deviceFamilies = func() []family[*stats.Device] {
-	type T = *stats.Device
-	l := deviceLabels
-	return []family[T]{
-		gauge(l, "device_memory_bytes", "Memory that the device has.",
-			func(d T) uint64 { return d.BytesDevice }),
-		gauge(l, "device_reserved_bytes", "Segments on the device, in use or cached.",
-			func(d T) uint64 { return d.BytesReserved }),
-		gauge(l, "device_live_bytes", "Size of the blocks allocated and not freed.",
-			func(d T) uint64 { return d.BytesLive }),
-		gauge(l, "device_requested_bytes", "What those blocks were asked for with.",
-			func(d T) uint64 { return d.BytesAsked }),
-		gauge(l, "device_cached_bytes", "Free blocks that may be handed out at once.",
-			func(d T) uint64 { return d.BytesCachedLocal + d.BytesCachedGlobal }),
-		gauge(l, "device_pending_bytes",
-			"Freed blocks that work of the device or a graph capture may still use.",
-			func(d T) uint64 { return d.BytesPending + d.BytesHeld }),
-		gauge(l, "device_private_bytes", "Free blocks of graphs' pools.",
-			func(d T) uint64 { return d.BytesPrivate }),
-		gauge(l, "device_foreign_bytes", "Live memory of the driver's own.",
-			func(d T) uint64 { return d.BytesForeign }),
-		gauge(l, "device_spilled_bytes", "Segments in host memory.",
-			func(d T) uint64 { return d.BytesSpilled }),
-		gauge(l, "device_live_blocks", "Blocks allocated and not freed.",
-			func(d T) uint64 { return d.BlocksLive }),
-		counter(l, "device_allocations", "Requests for memory.",
-			func(d T) uint64 { return d.AllocCalls }),
-		counter(l, "device_frees", "Frees of blocks that the heap knows.",
-			func(d T) uint64 { return d.FreeCalls }),
-		counter(l, "device_invalid_frees", "Frees of what is no live block.",
-			func(d T) uint64 { return d.FreesInvalid }),
-		counter(l, "device_hits", "Requests served from cached memory.",
-			func(d T) uint64 { return d.HitsLocal + d.HitsGlobal + d.HitsSplit }),
-		counter(l, "device_misses", "Requests that needed a new segment of the driver.",
-			func(d T) uint64 { return d.Misses }),
-		counter(l, "device_refused", "Requests that failed for want of memory.",
-			func(d T) uint64 { return d.Refused }),
-		counter(l, "device_driver_refused", "Times that the driver had no memory for a segment.",
-			func(d T) uint64 { return d.DriverRefused }),
-		counter(l, "device_waits", "Requests that waited for the device.",
-			func(d T) uint64 { return d.Waits }),
-		counter(l, "device_spills", "Segments taken from host memory.",
-			func(d T) uint64 { return d.Spills }),
-		counter(l, "device_pressures", "Times that the cache shrank on a nearly full device.",
-			func(d T) uint64 { return d.Pressures }),
-		counter(l, "device_throttle_wait_seconds", "Waiting time that the throttle has charged.",
-			func(d T) uint64 {
-				return d.Tiers[stats.DeviceFast].SimulatedWaitNs +
-					d.Tiers[stats.DeviceSlow].SimulatedWaitNs
-			}).seconds(),
-	}
-}()
-
-// deviceCaps are the metrics of each cap of a device that is set.
-var deviceCaps = func() []family[*stats.Device] {
-	type T = *stats.Device
-	return []family[T]{
-		gauge(deviceLabels, "device_soft_cap_bytes", "Soft cap of the device. Absent: none.",
-			func(d T) uint64 { return d.Tiers[stats.DeviceFast].CapacitySoft }),
-		gauge(deviceLabels, "device_hard_cap_bytes", "Hard cap of the device. Absent: none.",
-			func(d T) uint64 { return d.Tiers[stats.DeviceFast].CapacityHard }),
-	}
-}()
+var deviceFamilies = []family[*stats.Device]{
+	gauge(ofDevice, "device_memory_bytes", "Memory that the device has.",
+		func(d *stats.Device) uint64 { return d.BytesDevice }),
+	gauge(ofDevice, "device_reserved_bytes", "Segments on the device, in use or cached.",
+		func(d *stats.Device) uint64 { return d.BytesReserved }),
+	gauge(ofDevice, "device_live_bytes", "Size of the blocks allocated and not freed.",
+		func(d *stats.Device) uint64 { return d.BytesLive }),
+	gauge(ofDevice, "device_requested_bytes", "What those blocks were asked for with.",
+		func(d *stats.Device) uint64 { return d.BytesAsked }),
+	gauge(ofDevice, "device_cached_bytes", "Free blocks that may be handed out at once.",
+		func(d *stats.Device) uint64 { return d.BytesCachedLocal + d.BytesCachedGlobal }),
+	gauge(ofDevice, "device_pending_bytes",
+		"Freed blocks that work of the device or a graph capture may still use.",
+		func(d *stats.Device) uint64 { return d.BytesPending + d.BytesHeld }),
+	gauge(ofDevice, "device_private_bytes", "Free blocks of graphs' pools.",
+		func(d *stats.Device) uint64 { return d.BytesPrivate }),
+	gauge(ofDevice, "device_foreign_bytes", "Live memory of the driver's own.",
+		func(d *stats.Device) uint64 { return d.BytesForeign }),
+	gauge(ofDevice, "device_spilled_bytes", "Segments in host memory.",
+		func(d *stats.Device) uint64 { return d.BytesSpilled }),
+	gauge(ofDevice, "device_live_blocks", "Blocks allocated and not freed.",
+		func(d *stats.Device) uint64 { return d.BlocksLive }),
+	counter(ofDevice, "device_allocations", "Requests for memory.",
+		func(d *stats.Device) uint64 { return d.AllocCalls }),
+	counter(ofDevice, "device_frees", "Frees of blocks that the heap knows.",
+		func(d *stats.Device) uint64 { return d.FreeCalls }),
+	counter(ofDevice, "device_invalid_frees", "Frees of what is no live block.",
+		func(d *stats.Device) uint64 { return d.FreesInvalid }),
+	counter(ofDevice, "device_hits", "Requests served from cached memory.",
+		func(d *stats.Device) uint64 { return d.HitsLocal + d.HitsGlobal + d.HitsSplit }),
+	counter(ofDevice, "device_misses", "Requests that needed a new segment of the driver.",
+		func(d *stats.Device) uint64 { return d.Misses }),
+	counter(ofDevice, "device_refused", "Requests that failed for want of memory.",
+		func(d *stats.Device) uint64 { return d.Refused }),
+	counter(ofDevice, "device_driver_refused", "Times that the driver had no memory for a segment.",
+		func(d *stats.Device) uint64 { return d.DriverRefused }),
+	counter(ofDevice, "device_waits", "Requests that waited for the device.",
+		func(d *stats.Device) uint64 { return d.Waits }),
+	counter(ofDevice, "device_spills", "Segments taken from host memory.",
+		func(d *stats.Device) uint64 { return d.Spills }),
+	counter(ofDevice, "device_pressures", "Times that the cache shrank on a nearly full device.",
+		func(d *stats.Device) uint64 { return d.Pressures }),
+	counter(ofDevice, "device_throttle_wait_seconds", "Waiting time that the throttle has charged.",
+		func(d *stats.Device) uint64 {
+			return d.Tiers[stats.DeviceFast].SimulatedWaitNs +
+				d.Tiers[stats.DeviceSlow].SimulatedWaitNs
+		}).seconds(),
+	gauge(ofDevice, "device_soft_cap_bytes", "Soft cap of the device. Absent: none.",
+		func(d *stats.Device) uint64 { return d.Tiers[stats.DeviceFast].CapacitySoft }).ifSet(),
+	gauge(ofDevice, "device_hard_cap_bytes", "Hard cap of the device. Absent: none.",
+		func(d *stats.Device) uint64 { return d.Tiers[stats.DeviceFast].CapacityHard }).ifSet(),
+}
 
 // uuidText writes a UUID as nvidia-smi does, without the prefix GPU- or MIG-. One that is not known
 // is empty.

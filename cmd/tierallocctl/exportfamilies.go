@@ -12,26 +12,32 @@ type family[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
 	value func(T) float64
+	set   bool // 0 is left out
 }
 
-// The labels of the metrics of a process, of a tier and so on, as labelPairs sorts them.
+// The labels of the metrics of a process, of a tier and so on.
 var (
-	processLabels = []string{"pid", "program"}
-	callLabels    = []string{"function", "pid", "program"}
-	tierLabels    = []string{"pid", "program", "tier"}
-	nodeLabels    = []string{"node", "pid", "program", "tier"}
-	moveLabels    = []string{"move", "pid", "program"}
-	deviceLabels  = []string{"device", "pid", "program", "uuid"}
+	ofProcess = []string{"pid", "program"}
+	ofCall    = []string{"pid", "program", "function"}
+	ofTier    = []string{"pid", "program", "tier"}
+	ofNode    = []string{"pid", "program", "tier", "node"}
+	ofMove    = []string{"pid", "program", "move"}
+	ofDevice  = []string{"pid", "program", "device", "uuid"}
 )
 
+// descs are all metrics.
+var descs []*prometheus.Desc
+
 func newDesc(name, help string, labels []string) *prometheus.Desc {
-	return prometheus.NewDesc("tieralloc_"+name, help, labels, nil)
+	d := prometheus.NewDesc("tieralloc_"+name, help, labels, nil)
+	descs = append(descs, d)
+	return d
 }
 
 // gauge is a family whose value rises and falls.
 func gauge[T any](labels []string, name, help string, value func(T) uint64) family[T] {
-	return family[T]{newDesc(name, help, labels), prometheus.GaugeValue,
-		func(t T) float64 { return float64(value(t)) }}
+	return family[T]{desc: newDesc(name, help, labels), kind: prometheus.GaugeValue,
+		value: func(t T) float64 { return float64(value(t)) }}
 }
 
 // counter is a family whose value never falls.
@@ -48,122 +54,109 @@ func (f family[T]) seconds() family[T] {
 	return f
 }
 
+// ifSet makes a family one that is absent where it is 0.
+func (f family[T]) ifSet() family[T] {
+	f.set = true
+	return f
+}
+
 // less returns a - b, or 0 if the figures of running threads disagree.
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
 // processFamilies are the metrics of each process.
-var processFamilies = func() []family[*live.Snapshot] {
-	type T = *live.Snapshot
-	l := processLabels
-	return []family[T]{
-		gauge(l, "process_start_time_seconds",
-			"Time at which the process loaded the library, since 1970.",
-			func(s T) uint64 { return s.StartUnixNs }).seconds(),
-		gauge(l, "figures_time_seconds",
-			"Time of the figures, since 1970. An idle process does not update them.",
-			func(s T) uint64 { return uint64(max(0, s.At.UnixNano())) }).seconds(),
-		gauge(l, "heap_mapped_bytes", "Address space that the heap holds.",
-			func(s T) uint64 { return s.Heap.BytesMapped }),
-		gauge(l, "heap_committed_bytes", "Memory in use or cached, and not purged.",
-			func(s T) uint64 { return s.Heap.BytesCommitted }),
-		gauge(l, "heap_cached_bytes", "Committed memory in spans that hold no block.",
-			func(s T) uint64 { return s.Heap.BytesCached }),
-		gauge(l, "heap_live_bytes", "Size of the blocks allocated and not freed.",
-			func(s T) uint64 { return s.Heap.BytesLive }),
-		gauge(l, "heap_live_blocks", "Blocks allocated and not freed.",
-			func(s T) uint64 { return s.Heap.BlocksLive }),
-		gauge(l, "thread_heaps", "Thread heaps that a running thread owns.",
-			func(s T) uint64 { return s.Heap.ThreadHeaps }),
-		counter(l, "heap_allocated_blocks", "Blocks allocated.",
-			func(s T) uint64 { return s.Heap.BlocksTotalAlloc }),
-		counter(l, "heap_allocated_bytes", "Size of the blocks allocated.",
-			func(s T) uint64 { return s.Heap.BytesTotalAlloc }),
-		counter(l, "heap_freed_bytes", "Size of the blocks freed.",
-			func(s T) uint64 { return s.Heap.BytesTotalFreed }),
-		counter(l, "heap_purged_bytes", "Memory given back to the kernel by purges.",
-			func(s T) uint64 { return s.Heap.BytesPurged }),
-		counter(l, "failed_calls", "Calls that returned a null pointer or an error.",
-			func(s T) uint64 { return s.CallsFailed }),
-	}
-}()
+var processFamilies = []family[*live.Snapshot]{
+	gauge(ofProcess, "process_start_time_seconds",
+		"Time at which the process loaded the library, since 1970.",
+		func(s *live.Snapshot) uint64 { return s.StartUnixNs }).seconds(),
+	gauge(ofProcess, "figures_time_seconds",
+		"Time of the figures, since 1970. An idle process does not update them.",
+		func(s *live.Snapshot) uint64 { return uint64(max(0, s.At.UnixNano())) }).seconds(),
+	gauge(ofProcess, "heap_mapped_bytes", "Address space that the heap holds.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BytesMapped }),
+	gauge(ofProcess, "heap_committed_bytes", "Memory in use or cached, and not purged.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BytesCommitted }),
+	gauge(ofProcess, "heap_cached_bytes", "Committed memory in spans that hold no block.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BytesCached }),
+	gauge(ofProcess, "heap_live_bytes", "Size of the blocks allocated and not freed.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BytesLive }),
+	gauge(ofProcess, "heap_live_blocks", "Blocks allocated and not freed.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BlocksLive }),
+	gauge(ofProcess, "thread_heaps", "Thread heaps that a running thread owns.",
+		func(s *live.Snapshot) uint64 { return s.Heap.ThreadHeaps }),
+	counter(ofProcess, "heap_allocated_blocks", "Blocks allocated.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BlocksTotalAlloc }),
+	counter(ofProcess, "heap_allocated_bytes", "Size of the blocks allocated.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BytesTotalAlloc }),
+	counter(ofProcess, "heap_freed_bytes", "Size of the blocks freed.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BytesTotalFreed }),
+	counter(ofProcess, "heap_purged_bytes", "Memory given back to the kernel by purges.",
+		func(s *live.Snapshot) uint64 { return s.Heap.BytesPurged }),
+	counter(ofProcess, "failed_calls", "Calls that returned a null pointer or an error.",
+		func(s *live.Snapshot) uint64 { return s.CallsFailed }),
+}
 
 // tierFamilies are the metrics of each tier that a process uses.
-var tierFamilies = func() []family[*stats.Tier] {
-	type T = *stats.Tier
-	l := tierLabels
-	return []family[T]{
-		gauge(l, "tier_charged_bytes", "Memory charged to the tier: in use or cached.",
-			func(t T) uint64 { return t.BytesCurrent }),
-		gauge(l, "tier_peak_bytes", "Largest tier_charged_bytes.",
-			func(t T) uint64 { return t.BytesPeak }),
-		gauge(l, "tier_live_bytes",
-			"Size of the blocks in the tier; of a forked child, those from after the fork.",
-			func(t T) uint64 { return less(t.BytesEntered, t.BytesLeft) }),
-		gauge(l, "tier_cached_bytes", "Charged memory that no live block has.",
-			func(t T) uint64 { return less(t.BytesCurrent, less(t.BytesEntered, t.BytesLeft)) }),
-		counter(l, "tier_entered_blocks", "Blocks allocated in the tier or moved into it.",
-			func(t T) uint64 { return t.BlocksEntered }),
-		counter(l, "tier_entered_bytes", "Size of the blocks of tier_entered_blocks_total.",
-			func(t T) uint64 { return t.BytesEntered }),
-		counter(l, "tier_left_bytes", "Size of the blocks freed in the tier or moved out of it.",
-			func(t T) uint64 { return t.BytesLeft }),
-		counter(l, "tier_soft_cap_exceeded", "Requests that left the tier over its soft cap.",
-			func(t T) uint64 { return t.SoftExceeded }),
-		counter(l, "tier_soft_cap_rerouted",
-			"Requests that went to a slower tier because of the soft cap.",
-			func(t T) uint64 { return t.Rerouted }),
-		counter(l, "tier_hard_cap_reached", "Requests that would have passed the hard cap.",
-			func(t T) uint64 { return t.CapacityViolations }),
-		counter(l, "tier_hard_cap_rerouted",
-			"Requests that went to a slower tier because of the hard cap.",
-			func(t T) uint64 { return t.RoutedSlow }),
-		counter(l, "tier_refused", "Requests that failed because of the hard cap.",
-			func(t T) uint64 { return t.Refused }),
-		counter(l, "tier_throttle_wait_seconds", "Waiting time that the throttle has charged.",
-			func(t T) uint64 { return t.SimulatedWaitNs }).seconds(),
-		counter(l, "tier_throttle_sleeps", "Times that a thread slept for the throttle.",
-			func(t T) uint64 { return t.ThrottleSleeps }),
-		counter(l, "tier_move_attempts", "Attempts to move memory out of the tier.",
-			func(t T) uint64 { return t.Migrations.Attempted }),
-		counter(l, "tier_moved_pages", "Memory pages moved out of the tier.",
-			func(t T) uint64 { return t.Migrations.MovedPages }),
-		counter(l, "tier_unmoved_pages", "Memory pages that the kernel did not move.",
-			func(t T) uint64 { return t.Migrations.FailedPages }),
-	}
-}()
-
-// tierCaps are the metrics of each cap that is set.
-var tierCaps = func() []family[*stats.Tier] {
-	type T = *stats.Tier
-	return []family[T]{
-		gauge(tierLabels, "tier_soft_cap_bytes", "Soft cap of the tier. Absent: none.",
-			func(t T) uint64 { return t.CapacitySoft }),
-		gauge(tierLabels, "tier_hard_cap_bytes", "Hard cap of the tier. Absent: none.",
-			func(t T) uint64 { return t.CapacityHard }),
-	}
-}()
+var tierFamilies = []family[*stats.Tier]{
+	gauge(ofTier, "tier_charged_bytes", "Memory charged to the tier: in use or cached.",
+		func(t *stats.Tier) uint64 { return t.BytesCurrent }),
+	gauge(ofTier, "tier_peak_bytes", "Largest tier_charged_bytes.",
+		func(t *stats.Tier) uint64 { return t.BytesPeak }),
+	gauge(ofTier, "tier_live_bytes",
+		"Size of the blocks in the tier; of a forked child, those from after the fork.",
+		func(t *stats.Tier) uint64 { return less(t.BytesEntered, t.BytesLeft) }),
+	gauge(ofTier, "tier_cached_bytes", "Charged memory that no live block has.",
+		func(t *stats.Tier) uint64 {
+			return less(t.BytesCurrent, less(t.BytesEntered, t.BytesLeft))
+		}),
+	counter(ofTier, "tier_entered_blocks", "Blocks allocated in the tier or moved into it.",
+		func(t *stats.Tier) uint64 { return t.BlocksEntered }),
+	counter(ofTier, "tier_entered_bytes", "Size of the blocks of tier_entered_blocks_total.",
+		func(t *stats.Tier) uint64 { return t.BytesEntered }),
+	counter(ofTier, "tier_left_bytes", "Size of the blocks freed in the tier or moved out of it.",
+		func(t *stats.Tier) uint64 { return t.BytesLeft }),
+	counter(ofTier, "tier_soft_cap_exceeded", "Requests that left the tier over its soft cap.",
+		func(t *stats.Tier) uint64 { return t.SoftExceeded }),
+	counter(ofTier, "tier_soft_cap_rerouted",
+		"Requests that went to a slower tier because of the soft cap.",
+		func(t *stats.Tier) uint64 { return t.Rerouted }),
+	counter(ofTier, "tier_hard_cap_reached", "Requests that would have passed the hard cap.",
+		func(t *stats.Tier) uint64 { return t.CapacityViolations }),
+	counter(ofTier, "tier_hard_cap_rerouted",
+		"Requests that went to a slower tier because of the hard cap.",
+		func(t *stats.Tier) uint64 { return t.RoutedSlow }),
+	counter(ofTier, "tier_refused", "Requests that failed because of the hard cap.",
+		func(t *stats.Tier) uint64 { return t.Refused }),
+	counter(ofTier, "tier_throttle_wait_seconds", "Waiting time that the throttle has charged.",
+		func(t *stats.Tier) uint64 { return t.SimulatedWaitNs }).seconds(),
+	counter(ofTier, "tier_throttle_sleeps", "Times that a thread slept for the throttle.",
+		func(t *stats.Tier) uint64 { return t.ThrottleSleeps }),
+	counter(ofTier, "tier_move_attempts", "Attempts to move memory out of the tier.",
+		func(t *stats.Tier) uint64 { return t.Migrations.Attempted }),
+	counter(ofTier, "tier_moved_pages", "Memory pages moved out of the tier.",
+		func(t *stats.Tier) uint64 { return t.Migrations.MovedPages }),
+	counter(ofTier, "tier_unmoved_pages", "Memory pages that the kernel did not move.",
+		func(t *stats.Tier) uint64 { return t.Migrations.FailedPages }),
+	gauge(ofTier, "tier_soft_cap_bytes", "Soft cap of the tier. Absent: none.",
+		func(t *stats.Tier) uint64 { return t.CapacitySoft }).ifSet(),
+	gauge(ofTier, "tier_hard_cap_bytes", "Hard cap of the tier. Absent: none.",
+		func(t *stats.Tier) uint64 { return t.CapacityHard }).ifSet(),
+}
 
 // tierHeat are the metrics of each tier of a process that follows.
-var tierHeat = func() []family[*stats.Tier] {
-	type T = *stats.Tier
-	return []family[T]{
-		gauge(tierLabels, "tier_hot_bytes", "Memory that the last sample found hot.",
-			func(t T) uint64 { return t.BytesHot }),
-		gauge(tierLabels, "tier_cold_bytes", "Memory that the last sample found cold.",
-			func(t T) uint64 { return t.BytesCold }),
-	}
-}()
+var tierHeat = []family[*stats.Tier]{
+	gauge(ofTier, "tier_hot_bytes", "Memory that the last sample found hot.",
+		func(t *stats.Tier) uint64 { return t.BytesHot }),
+	gauge(ofTier, "tier_cold_bytes", "Memory that the last sample found cold.",
+		func(t *stats.Tier) uint64 { return t.BytesCold }),
+}
 
 // moveFamilies are the metrics of each kind of moves.
-var moveFamilies = func() []family[*stats.Moves] {
-	type T = *stats.Moves
-	return []family[T]{
-		counter(moveLabels, "follow_regions", "Regions that met this under TA_ON_SOFTCAP=follow.",
-			func(m T) uint64 { return m.Regions }),
-		counter(moveLabels, "follow_bytes", "Size of the blocks of follow_regions_total.",
-			func(m T) uint64 { return m.Bytes }),
-	}
-}()
+var moveFamilies = []family[*stats.Moves]{
+	counter(ofMove, "follow_regions", "Regions that met this under TA_ON_SOFTCAP=follow.",
+		func(m *stats.Moves) uint64 { return m.Regions }),
+	counter(ofMove, "follow_bytes", "Size of the blocks of follow_regions_total.",
+		func(m *stats.Moves) uint64 { return m.Bytes }),
+}
 
 // A moveKind is a kind of moves, by its key in the report.
 type moveKind struct {
