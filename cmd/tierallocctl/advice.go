@@ -65,7 +65,9 @@ func idleSettings(env environ, c *configCheck) []string {
 	if _, set := env.get("TA_RULES"); set && s.Interpose {
 		lines = append(lines, idleRules(&s.Rules)...)
 	}
-	return append(append(lines, unusedTiers(env, s, account)...), idleCUDA(env, s)...)
+	lines = append(lines, unusedTiers(env, s, account)...)
+	idleCUDA(&s.CUDA, s.Reports || s.Live, note)
+	return lines
 }
 
 const nothingMoves = "nothing is moved without TA_ON_SOFTCAP=demote or follow, and a cap"

@@ -8,20 +8,13 @@ import (
 	"tieralloc/internal/config"
 )
 
-// idleCUDA is idleSettings for the variables of CUDA.
-func idleCUDA(env environ, s *config.Settings) []string {
-	c := &s.CUDA
-	var lines []string
-	note := func(idle bool, name, why string) {
-		if _, set := env.get(name); set && idle {
-			lines = append(lines, name+": "+why)
-		}
-	}
+// idleCUDA notes those of the variables of CUDA. reports says that there are reports.
+func idleCUDA(c *config.CUDA, reports bool, note func(idle bool, name, why string)) {
 	if !c.Enable {
 		for _, name := range settingNames() {
 			note(cudaOnly(name), name, "TA_CUDA=0 lets all CUDA calls pass")
 		}
-		return lines
+		return
 	}
 	note(c.Proportion == config.ProportionOne, "TA_CUDA_PROPORTION",
 		"all of the device's memory is no cap")
@@ -30,9 +23,8 @@ func idleCUDA(env environ, s *config.Settings) []string {
 	note(c.Managed && c.Expandable, "TA_CUDA_EXPANDABLE",
 		"with TA_CUDA_MANAGED=1 segments do not grow")
 	note(c.CacheLimit == 0, "TA_CUDA_WARMUP", "with TA_CUDA_CACHE_LIMIT=0 nothing is kept ready")
-	note(c.Leaks && !s.Reports && !s.Live, "TA_CUDA_LEAKS",
+	note(c.Leaks && !reports, "TA_CUDA_LEAKS",
 		"there is no report without TA_STATS_FILE, which tierallocctl run sets")
-	return lines
 }
 
 // cudaOnly reports whether a variable is for CUDA and is not TA_CUDA itself.

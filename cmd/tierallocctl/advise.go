@@ -51,7 +51,7 @@ func adviseCommand() *cobra.Command {
 			if err != nil {
 				return &failure{statusUsage, err}
 			}
-			f, err := openProfile(args[0], profileWait)
+			f, err := openProfile(args[0], answerWait)
 			if err != nil {
 				return err
 			}

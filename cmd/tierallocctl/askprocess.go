@@ -38,19 +38,10 @@ func processNumber(name string) (pid int, ok bool) {
 	return pid, err != nil
 }
 
-// ask has a process write the file.
-func (r *request) ask(pid int, wait time.Duration) (w written, failed error) {
-	failed = askProcess(pid, func(file *live.Page) (err error) {
-		w, err = r.askPage(file, wait)
-		return err
-	})
-	return w, failed
-}
-
 // askProcess calls ask with the live page of a process, once.
 func askProcess(pid int, ask func(*live.Page) error) (failed error) {
 	asked := false
-	_, err := findPageBy(pid, func(file *live.Page) (*page, error) {
+	_, err := findPage(pid, func(file *live.Page) (*page, error) {
 		if file.Pid() == pid && !asked {
 			asked = true
 			failed = ask(file)
@@ -78,7 +69,7 @@ func notAsked(file *live.Page, err error) error {
 	return fmt.Errorf("process %d: %w", file.Pid(), err)
 }
 
-// askPage is ask for the process of a live page.
+// askPage has the process of a live page write the file.
 func (r *request) askPage(file *live.Page, wait time.Duration) (w written, err error) {
 	pid := file.Pid()
 	a, err := file.Ask(r.what, wait)
@@ -105,14 +96,38 @@ func (r *request) askPage(file *live.Page, wait time.Duration) (w written, err e
 	return written{a.File, file.State() == live.Unknown}, nil
 }
 
-// readAnswer reads the file that a process has written: in its root folder, or, where that is not
-// known or may not be examined, in this one's. found is told of what the former has.
-func readAnswer[T any](pid int, w written, read func(path string) (T, error),
-	found func(T)) (T, error) {
+// answerWait is how long a process is given to write a file.
+const answerWait = 10 * time.Second
+
+// checkWait refuses a time that is none.
+func checkWait(wait time.Duration) error {
+	if wait < 0 {
+		return usage("--wait %v: expected a time such as 500ms or 1m", wait)
+	}
+	return nil
+}
+
+// openAsked reads a file, or what the process with that number writes when asked: in its root
+// folder, or, where that is not known or may not be examined, in this one's. called is told the
+// process's name of a file in its root folder.
+func openAsked[T any](r *request, name string, wait time.Duration,
+	read func(path string) (T, error), called func(f T, path string)) (f T, err error) {
+	pid, ok := processNumber(name)
+	if !ok {
+		return read(name)
+	}
+	var w written
+	err = askProcess(pid, func(file *live.Page) (err error) {
+		w, err = r.askPage(file, wait)
+		return err
+	})
+	if err != nil {
+		return f, err
+	}
 	if !w.elsewhere {
-		f, err := read(filepath.Join("/proc", strconv.Itoa(pid), "root", w.path))
+		f, err = read(filepath.Join("/proc", strconv.Itoa(pid), "root", w.path))
 		if err == nil {
-			found(f)
+			called(f, w.path)
 		}
 		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
 			return f, err

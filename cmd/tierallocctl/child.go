@@ -32,12 +32,7 @@ var passed = []os.Signal{
 func runChild(path string, args []string, env environ) (ending, error) {
 	cmd := &exec.Cmd{Path: path, Args: args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout,
 		Stderr: os.Stderr}
-	signals := make(chan os.Signal, 16)
-	for _, s := range passed {
-		if !signal.Ignored(s) { // ignored as under nohup: the command ignores it too
-			signal.Notify(signals, s)
-		}
-	}
+	signals := catchPassed()
 	end := ending{path: path, started: time.Now()}
 	if err := cmd.Start(); err != nil {
 		signal.Reset()
@@ -57,6 +52,17 @@ func runChild(path string, args []string, env environ) (ending, error) {
 		end.status = statusSignal + int(end.signal)
 	}
 	return end, nil
+}
+
+// catchPassed returns a channel of the signals to pass on.
+func catchPassed() <-chan os.Signal {
+	signals := make(chan os.Signal, 16)
+	for _, s := range passed {
+		if !signal.Ignored(s) { // ignored as under nohup: the command ignores it too
+			signal.Notify(signals, s)
+		}
+	}
+	return signals
 }
 
 // passOn passes signals on to the command. An interrupt or quit from the keyboard has reached it

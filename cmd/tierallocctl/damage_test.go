@@ -202,7 +202,7 @@ func TestDamagedPages(t *testing.T) {
 		} else {
 			tame(t, complaint(err))
 		}
-		p, err := readPage(path)
+		p, err := readPage(path, snapshot)
 		if err != nil {
 			tame(t, complaint(err))
 			continue

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -46,8 +45,7 @@ func exportCommand() *cobra.Command {
 			e := newExporter((&changes{w: cmd.ErrOrStderr()}).tell)
 			switch {
 			case listen && textfile:
-				return &failure{statusUsage, errors.New("--listen and --textfile: expected one" +
-					" of them")}
+				return usage("--listen and --textfile: expected one of them")
 			case listen:
 				return e.serve(cmd.ErrOrStderr(), o.listen)
 			case textfile:
@@ -102,8 +100,8 @@ const textfileSuffix = ".prom"
 // writeTextfile writes the metrics to a file beside it, which it then renames to path.
 func (e *exporter) writeTextfile(path string) error {
 	if filepath.Ext(path) != textfileSuffix {
-		return &failure{statusUsage, fmt.Errorf("--textfile %s: expected a file name that ends in"+
-			" %s, as node_exporter reads no other", path, textfileSuffix)}
+		return usage("--textfile %s: expected a file name that ends in %s, as node_exporter reads "+
+			"no other", path, textfileSuffix)
 	}
 	if err := prometheus.WriteToTextfile(path, e.registry()); err != nil {
 		return fmt.Errorf("--textfile %s: %w", path, err)

@@ -33,8 +33,8 @@ const (
 func (e *exporter) serve(stderr io.Writer, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return &failure{statusUsage, fmt.Errorf("--listen %s: expected HOST:PORT or :PORT with a"+
-			" port from 0 to 65535, such as :9464 or 127.0.0.1:9464", address)}
+		return usage("--listen %s: expected HOST:PORT or :PORT with a port from 0 to 65535, "+
+			"such as :9464 or 127.0.0.1:9464", address)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

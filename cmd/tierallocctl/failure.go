@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // Exit statuses. `run` returns the command's own, or statuses as those of env, nice and timeout.
 const (
 	statusFailed      = 1
@@ -26,3 +28,8 @@ func (f *failure) Error() string {
 }
 
 func (f *failure) Unwrap() error { return f.err }
+
+// usage returns an error in the arguments.
+func usage(format string, args ...any) error {
+	return &failure{statusUsage, fmt.Errorf(format, args...)}
+}

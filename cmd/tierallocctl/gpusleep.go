@@ -88,7 +88,7 @@ func (o *regionOrder) command(cmd *cobra.Command) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		pid, err := strconv.Atoi(args[0])
 		if err != nil || pid <= 0 {
-			return &failure{statusUsage, fmt.Errorf("%q is not the number of a process", args[0])}
+			return usage("%q is not the number of a process", args[0])
 		}
 		if err := o.encode(cmd.Flags().Changed("device"), cmd.Flags().Changed("tag")); err != nil {
 			return &failure{statusUsage, err}
@@ -125,13 +125,10 @@ func (o *regionOrder) encode(oneDevice, oneTag bool) error {
 	if o.keep && o.discard {
 		return errors.New("--keep, --discard: give one of them")
 	}
-	if o.wait < 0 {
-		return fmt.Errorf("--wait %v: expected a time such as 500ms or 1m", o.wait)
-	}
 	if o.discard {
 		o.what.Kind = stats.OrderDiscard
 	}
-	return nil
+	return checkWait(o.wait)
 }
 
 // give has the process carry the order out. It returns a line for each region.

@@ -44,9 +44,8 @@ func snapshotCommand() *cobra.Command {
 
 		ValidArgsFunction: completeProcesses,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if wait < 0 {
-				return &failure{statusUsage,
-					fmt.Errorf("--wait %v: expected a time such as 500ms or 1m", wait)}
+			if err := checkWait(wait); err != nil {
+				return err
 			}
 			s, err := openSnapshot(args[0], wait)
 			if err != nil {
@@ -65,21 +64,14 @@ func snapshotCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "",
 		"write to `OUT`, - for the output (default snapshot.PID.pickle)")
-	flags.DurationVar(&wait, "wait", profileWait, "give process PID so much `TIME` to answer")
+	flags.DurationVar(&wait, "wait", answerWait, "give process PID so much `TIME` to answer")
 	return cmd
 }
 
 // openSnapshot reads a snapshot: of a file, or of a running process by its number.
 func openSnapshot(name string, wait time.Duration) (*memorySnapshot, error) {
-	pid, ok := processNumber(name)
-	if !ok {
-		return readSnapshot(name)
-	}
-	a, err := snapshotRequest.ask(pid, wait)
-	if err != nil {
-		return nil, err
-	}
-	return readAnswer(pid, a, readSnapshot, func(s *memorySnapshot) { s.path = a.path })
+	return openAsked(&snapshotRequest, name, wait, readSnapshot,
+		func(s *memorySnapshot, path string) { s.path = path })
 }
 
 // describe writes what the snapshot in a file shows.

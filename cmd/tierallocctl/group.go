@@ -38,7 +38,7 @@ func groupCommand() *cobra.Command {
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {
 				if remove {
-					return &failure{statusUsage, errors.New("group: --remove needs a NAME")}
+					return usage("group: --remove needs a NAME")
 				}
 				groups, bad := allGroups()
 				if bad != nil {

@@ -265,8 +265,7 @@ func (h *heapReader) sums() heapNodes {
 func showHeapNodes(w io.Writer, name, library string, asJSON bool) error {
 	pid, err := strconv.Atoi(name)
 	if err != nil || pid <= 0 {
-		return &failure{statusUsage,
-			fmt.Errorf("stats --nodes needs the number of a process, not %q", name)}
+		return usage("stats --nodes needs the number of a process, not %q", name)
 	}
 	if library, err = findLibrary(library); err != nil {
 		return err

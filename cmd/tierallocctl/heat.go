@@ -8,9 +8,7 @@ import (
 	"os"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"tieralloc/stats/live"
@@ -63,32 +61,26 @@ func heatCommand() *cobra.Command {
 				return wrongInterval(interval)
 			}
 			if lines < 0 || lines > heatMostLines {
-				return &failure{statusUsage, fmt.Errorf("--lines %d: expected a number up to %d",
-					lines, heatMostLines)}
+				return usage("--lines %d: expected a number up to %d", lines, heatMostLines)
 			}
 			p, err := heatPage(args[0])
 			if err != nil {
 				return err
 			}
-			file, ok := out.(*os.File)
 			switch {
 			case svg != "":
 				return writeFile(svg, out, func(w io.Writer) error {
 					return heatPicture(w, p, lines)
 				})
-			case once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()):
-				colour := ok && hasHeatColours(colorprofile.Detect(file, os.Environ()))
+			case once || !isTerminal(out) || !isTerminal(os.Stdin):
+				colour := hasHeatColours(colorprofile.Detect(out, os.Environ()))
 				if colour {
-					out = colorprofile.NewWriter(file, os.Environ()) // to the colours it has
+					out = colorprofile.NewWriter(out, os.Environ()) // to the colours it has
 				}
 				return heatOnce(out, p, lines, colour)
 			}
-			_, err = tea.NewProgram(&heatScreen{name: args[0], interval: interval, page: p,
-				width: heatWidth, height: 24, colour: true}, tea.WithOutput(file)).Run()
-			if errors.Is(err, tea.ErrInterrupted) {
-				return nil
-			}
-			return err
+			return runScreen(out, &heatScreen{name: args[0], interval: interval, page: p,
+				width: heatWidth, height: 24, colour: true})
 		},
 	}
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "`TIME` between updates")
@@ -106,9 +98,9 @@ func heatPage(name string) (*page, error) {
 	var p *page
 	var err error
 	if pid, ok := processNumber(name); ok {
-		p, err = findPageBy(pid, heatSnapshot)
+		p, err = findPage(pid, heatSnapshot)
 	} else {
-		p, err = heatFile(name)
+		p, err = readPage(name, heatSnapshot)
 	}
 	switch {
 	case err != nil:
@@ -125,15 +117,6 @@ func heatPage(name string) (*page, error) {
 			"tier is half as full as its cap lets it be", p.pid)
 	}
 	return p, nil
-}
-
-func heatFile(path string) (*page, error) {
-	file, err := live.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return heatSnapshot(file)
 }
 
 // heatSnapshot is snapshot with what the page has kept of heat.

@@ -26,20 +26,14 @@ func (g *heatGrid) svg(w io.Writer, title string) error {
 	p := svgPicture{g: g}
 	bottom := p.body(title)
 	width := max(svgWidth, svgLeft+svgCellX*len(g.seconds)+20)
-	_, err := fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d"
- font-family="sans-serif" font-size="12">
-<defs>
-<linearGradient id="heat">%[3]s</linearGradient>
+	return p.write(w, width, bottom, `fill="#ffffff"`, `<defs>
+<linearGradient id="heat">`+svgStops()+`</linearGradient>
 <pattern id="tier0" width="6" height="6" patternUnits="userSpaceOnUse">
 <circle cx="3" cy="3" r="1" fill="#2ee6c8"/></pattern>
 <pattern id="tier2" width="6" height="6" patternUnits="userSpaceOnUse">
 <path d="M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2" stroke="#2ee6c8" stroke-width="1.2"/></pattern>
 </defs>
-<rect width="%[1]d" height="%[2]d" fill="#ffffff"/>
-%[4]s</svg>
-`, width, bottom, svgStops(), p.String())
-	return err
+`)
 }
 
 // svgStops is the scale of colours.

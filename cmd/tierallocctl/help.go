@@ -59,7 +59,7 @@ func help(cmd *cobra.Command, name string) error {
 	if near != "" {
 		text += "; did you mean " + near + "?"
 	}
-	return &failure{statusUsage, fmt.Errorf("%s", text)}
+	return usage("%s", text)
 }
 
 // commandNames returns the names of all commands that are not hidden.

@@ -37,8 +37,7 @@
 //	                         the heat of a process's heap as a picture
 //	profile.go, profilefile.go, profileframe.go
 //	                         heap profiles, decoded
-//	profilepid.go, askprocess.go
-//	                         and those of running processes
+//	askprocess.go            and those of running processes
 //	profilesymbols.go, profilecode.go, profileelf.go, profiledwarf.go, profileunit.go,
 //	profileperfmap.go        the names of functions for their addresses
 //	profiletable.go, profileflame.go, profileflamesvg.go, profileleaks.go

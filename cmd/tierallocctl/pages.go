@@ -40,14 +40,14 @@ type page struct {
 	noHeat  error         // why heat is nil
 }
 
-// readPage reads the live page at path.
-func readPage(path string) (*page, error) {
+// readPage reads the live page at path by read.
+func readPage(path string, read func(*live.Page) (*page, error)) (*page, error) {
 	file, err := live.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return snapshot(file)
+	return read(file)
 }
 
 func snapshot(file *live.Page) (*page, error) {
@@ -115,12 +115,9 @@ func settledHere() environ {
 	return environ(os.Environ()).withFile(readSystemFile(config.FilePath))
 }
 
-// findPage reads the live page of a process.
-func findPage(pid int) (*page, error) { return findPageBy(pid, snapshot) }
-
-// findPageBy reads the live page of a process by read. It tries the page that the process has
+// findPage reads the live page of a process by read. It tries the page that the process has
 // mapped, the usual name, and the name that TA_STATS_LIVE gives here or for the whole system.
-func findPageBy(pid int, read func(*live.Page) (*page, error)) (*page, error) {
+func findPage(pid int, read func(*live.Page) (*page, error)) (*page, error) {
 	var found *page
 	var failed error
 	use := func(file *live.Page) error {

@@ -91,7 +91,7 @@ func profileCommand() *cobra.Command {
 	flags.StringVar(&o.kind, "type", "", "count `TYPE` (with --top or --flame)")
 	flags.StringVar(&o.old, "diff", "", "subtract the profile `OLD` (with --top or --flame)")
 	flags.BoolVar(&o.native, "native", false, "show functions of C below those of Python, too")
-	flags.DurationVar(&o.wait, "wait", profileWait, "give process PID so much `TIME` to answer")
+	flags.DurationVar(&o.wait, "wait", answerWait, "give process PID so much `TIME` to answer")
 	flags.IntVar(&o.lines, "lines", profileLines, "show `N` functions, or stacks with --leaks; 0 for all")
 	return cmd
 }
@@ -115,12 +115,10 @@ func (o *profileOptions) check() error {
 		return fmt.Errorf("--diff goes with --top or --flame, not with %s", view)
 	case o.kind != "" && (o.leaks || o.output != ""):
 		return fmt.Errorf("--type goes with --top or --flame, not with %s", view)
-	case o.wait < 0:
-		return fmt.Errorf("--wait %v: expected a time such as 500ms or 1m", o.wait)
 	case o.lines < 0:
 		return fmt.Errorf("--lines %d: expected a number, or 0 for all", o.lines)
 	}
-	return nil
+	return checkWait(o.wait)
 }
 
 // show reads the profiles and shows the view that was asked for.

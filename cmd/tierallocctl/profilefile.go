@@ -9,10 +9,12 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"golang.org/x/sys/unix"
 
+	"tieralloc/stats"
 	"tieralloc/stats/live"
 )
 
@@ -25,6 +27,16 @@ type profileFile struct {
 	path    string
 	owner   uint32 // user
 	profile *profile.Profile
+}
+
+var profileRequest = request{what: stats.AskProfile, thing: "profile", variable: "TA_PROFILE",
+	without: "takes no profile: start it with TA_PROFILE=FILE (and without TA_SECURE=1)",
+	ended:   "the file that TA_PROFILE names has its profile if it was not killed"}
+
+// openProfile reads a profile: of a file, or of a running process by its number.
+func openProfile(name string, wait time.Duration) (*profileFile, error) {
+	return openAsked(&profileRequest, name, wait, readProfile,
+		func(f *profileFile, path string) { f.path = path })
 }
 
 // readProfile reads a profile, compressed or not.
@@ -137,8 +149,7 @@ func (f *profileFile) sampleType(name string) (int, error) {
 	if near := nearest(name, names); near != "" {
 		hint = fmt.Sprintf("; did you mean %s?", near)
 	}
-	return 0, &failure{statusUsage, fmt.Errorf("--type %s: %s has %s%s", name, f.path,
-		strings.Join(names, ", "), hint)}
+	return 0, usage("--type %s: %s has %s%s", name, f.path, strings.Join(names, ", "), hint)
 }
 
 // sameSampleTypes checks that one profile can be subtracted from another.

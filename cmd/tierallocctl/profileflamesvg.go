@@ -37,19 +37,14 @@ func (f *flame) svg(w io.Writer) error {
 		p.scale = (flameWidth - 2*flameMargin) / float64(f.root.width)
 		p.node(f.root, flameMargin, 0)
 	}
-	_, err := fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d"
- font-family="sans-serif" font-size="12">
-<style>
+	return p.write(w, flameWidth, flameTop+(p.deepest+1)*flameHeight+flameMargin, `class="page"`,
+		`<style>
 .page { fill: #ffffff } text { fill: #202020 }
 @media (prefers-color-scheme: dark) { .page { fill: #1e1e22 } text { fill: #e4e4e4 } }
 g rect { rx: 2px } g text { fill: #000000; font-family: monospace; font-size: 11px }
 g:hover rect { stroke: #000000 }
 </style>
-<rect class="page" width="%[1]d" height="%[2]d"/>
-%[3]s</svg>
-`, flameWidth, flameTop+(p.deepest+1)*flameHeight+flameMargin, p.String())
-	return err
+`)
 }
 
 // head writes what the picture shows.

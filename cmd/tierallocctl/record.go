@@ -81,11 +81,10 @@ func (o *recordOptions) show(cmd *cobra.Command, args []string) error {
 	out := cmd.OutOrStdout()
 	switch {
 	case len(args) > 1:
-		return &failure{statusUsage, fmt.Errorf("record %s %s: expected one recording to show, "+
-			"after the flags; to record a command or processes, name a file with -o",
-			args[0], args[1])}
+		return usage("record %s %s: expected one recording to show, after the flags; to record a "+
+			"command or processes, name a file with -o", args[0], args[1])
 	case o.html != "" && o.svg != "":
-		return &failure{statusUsage, errors.New("--html and --svg: expected one of them")}
+		return usage("--html and --svg: expected one of them")
 	}
 	r, err := readRecording(args[0])
 	switch {
@@ -102,8 +101,7 @@ func (o *recordOptions) show(cmd *cobra.Command, args []string) error {
 // record writes a recording, and shows its summary.
 func (o *recordOptions) record(cmd *cobra.Command, args []string) error {
 	if o.html != "" || o.svg != "" {
-		return &failure{statusUsage, errors.New("-o records, --html and --svg show what was" +
-			" recorded: expected one of them")}
+		return usage("-o records, --html and --svg show what was recorded: expected one of them")
 	}
 	if o.interval < shortest {
 		return wrongInterval(o.interval)
@@ -183,8 +181,8 @@ func (o *recordOptions) recordProcesses(args []string) error {
 	for _, arg := range args {
 		pid, err := strconv.Atoi(arg)
 		if err != nil || pid <= 0 {
-			return &failure{statusUsage, fmt.Errorf("record %s: expected the number of a process;"+
-				" a command comes after --", arg)}
+			return usage("record %s: expected the number of a process; a command comes after --",
+				arg)
 		}
 		pids = append(pids, pid)
 	}

@@ -15,35 +15,33 @@ type recordEvent struct {
 	Text   string `json:"text"`
 	amount uint64
 	owner  string // the tier or device
+	rank   int    // of its kind in recordKinds
+}
+
+// recordKind is a kind of events.
+type recordKind struct {
+	name   string // of the figure, or what happened
+	Text   string `json:"text"`
+	Colour string `json:"colour"`
+	Line   bool   `json:"line"`  // across the curves of the page
+	Moved  bool   `json:"moved"` // bytes that moved; the marker is below the curves
+	life   bool   // of a process
 }
 
 // recordKinds are the kinds of events and their colours. Of events at one time the later kind is
 // drawn over the others.
-var recordKinds = []struct {
-	name   string // of the figure, or what happened
-	text   string
-	colour string
-	life   bool // of a process
-	moved  bool // bytes that moved; the marker is below the curves
-}{
-	{name: "begin", text: "process begins", colour: "#2e8b57", life: true},
-	{name: "end", text: "process ends", colour: "#777777", life: true},
-	{name: "moved", text: "moved out of the tier", colour: "#1f5fbf", moved: true},
-	{name: "soft_met", text: "soft cap met", colour: "#f9a825"},
-	{name: "hard_met", text: "hard cap met", colour: "#e65100"},
-	{name: "failed", text: "calls failed", colour: "#ad1457"},
-	{name: "refused", text: "requests refused", colour: "#c62828"},
+var recordKinds = []recordKind{
+	{name: "begin", Text: "process begins", Colour: "#2e8b57", life: true},
+	{name: "end", Text: "process ends", Colour: "#777777", life: true},
+	{name: "moved", Text: "moved out of the tier", Colour: "#1f5fbf", Moved: true},
+	{name: "soft_met", Text: "soft cap met", Colour: "#f9a825"},
+	{name: "hard_met", Text: "hard cap met", Colour: "#e65100"},
+	{name: "failed", Text: "calls failed", Colour: "#ad1457"},
+	{name: "refused", Text: "requests refused", Colour: "#c62828"},
 }
 
-// rank is the place of an event's kind.
-func (e *recordEvent) rank() int {
-	for i, kind := range recordKinds {
-		if kind.name == e.Kind {
-			return i
-		}
-	}
-	return len(recordKinds)
-}
+// isLine reports whether events of the kind are lines across the curves.
+func (k *recordKind) isLine(r *recording) bool { return !k.life || len(r.processes) <= recordCrowd }
 
 // recordTogether is the part of the time within which events of a kind are one.
 const recordTogether = 200
@@ -61,7 +59,7 @@ func (r *recording) events() (list []recordEvent) {
 				Text: p.name() + " begins"})
 		}
 		if p.how != "" {
-			list = append(list, recordEvent{T: p.end, ID: p.id, Kind: "end",
+			list = append(list, recordEvent{T: p.end, ID: p.id, Kind: "end", rank: 1,
 				Text: p.name() + " ends: " + p.how})
 		}
 		for name, points := range p.series {
@@ -69,7 +67,7 @@ func (r *recording) events() (list []recordEvent) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b recordEvent) int {
-		return cmp.Or(cmp.Compare(a.T, b.T), a.rank()-b.rank(), a.ID-b.ID,
+		return cmp.Or(cmp.Compare(a.T, b.T), a.rank-b.rank, a.ID-b.ID,
 			strings.Compare(a.owner, b.owner))
 	})
 	return list
@@ -102,7 +100,7 @@ func (p *recorded) first() int64 {
 
 // counted are the events of a figure that is counted.
 func (p *recorded) counted(name string, points []point, together int64) (list []recordEvent) {
-	for _, kind := range recordKinds {
+	for rank, kind := range recordKinds {
 		if lastWord(name) != kind.name {
 			continue
 		}
@@ -113,13 +111,13 @@ func (p *recorded) counted(name string, points []point, together int64) (list []
 				continue
 			}
 			list = append(list, recordEvent{T: rise.t, ID: p.id, Kind: kind.name, amount: rise.v,
-				owner: owner})
+				owner: owner, rank: rank})
 		}
 		for i := range list {
 			e := &list[i]
 			tier := ownerTitle(e.owner)
 			switch {
-			case kind.moved:
+			case kind.Moved:
 				e.Text = fmt.Sprintf("%s: %s moved out of %s", p.name(), size(e.amount), tier)
 			case kind.name == "failed":
 				e.Text = fmt.Sprintf("%s: %s", p.name(), plural(e.amount, "failed call"))

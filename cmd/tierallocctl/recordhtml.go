@@ -26,46 +26,22 @@ var (
 // largest value and the last.
 const recordParts = 2000
 
-// chartPanel is a panel as the page draws it. Row 0 has times in seconds; each other one the values
-// of a curve at these.
-type chartPanel struct {
-	recordPanel
-	Rows [][]float64 `json:"rows"`
-}
-
-// chartView is a view as the page draws it.
-type chartView struct {
-	Name   string       `json:"name"`
-	ID     int          `json:"id"`
-	Panels []chartPanel `json:"panels"`
-}
-
-// chartKind is a kind of events as the page draws it.
-type chartKind struct {
-	Text   string `json:"text"`
-	Colour string `json:"colour"`
-	Line   bool   `json:"line"`  // across the curves
-	Moved  bool   `json:"moved"` // below the curves
-}
-
 // html writes the recording as a page that needs nothing else.
 func (r *recording) html(w io.Writer) error {
 	page, err := template.New("record").Parse(recordPage)
 	if err != nil {
 		return err
 	}
-	var views []chartView
-	for _, v := range r.views() {
-		chart := chartView{Name: v.Name, ID: v.ID}
-		for _, panel := range v.Panels {
-			chart.Panels = append(chart.Panels, chartPanel{panel, rows(panel.Curves, r.end)})
+	views := r.views()
+	for _, v := range views {
+		for i := range v.Panels {
+			v.Panels[i].Rows = rows(v.Panels[i].Curves, r.end)
 		}
-		views = append(views, chart)
 	}
-	kinds := map[string]chartKind{}
+	kinds := map[string]recordKind{}
 	for _, k := range recordKinds {
-		kinds[k.name] = chartKind{k.text, k.colour,
-			!k.life || len(r.processes) <= recordCrowd, k.moved}
+		k.Line = k.isLine(r)
+		kinds[k.name] = k
 	}
 	return page.Execute(w, map[string]any{
 		"Title": r.title(), "Cut": !r.whole,
@@ -77,7 +53,8 @@ func (r *recording) html(w io.Writer) error {
 	})
 }
 
-// rows brings curves to common times. They are steps, and keep what they were until a time.
+// rows brings curves to common times. They are steps, and keep what they were until a time. Row 0
+// has the times in seconds; each other one the values of a curve at these.
 func rows(curves []recordCurve, end int64) [][]float64 {
 	all := map[int64]bool{0: true, end: true}
 	for _, c := range curves {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -37,26 +38,17 @@ func (r *recording) picture(w io.Writer) error {
 		y += curvesHeight + curvesGap
 	}
 	y = p.list(events, y)
-	_, err := fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d"
- font-family="sans-serif" font-size="12">
-<rect width="%[1]d" height="%[2]d" fill="#ffffff"/>
-%[3]s</svg>
-`, curvesWidth, y, p.String())
-	return err
+	return p.write(w, curvesWidth, y, `fill="#ffffff"`, "")
 }
 
 // legend explains the markers that there are, and returns where the panels begin.
 func (p *curvesPicture) legend(events []recordEvent) int {
 	x := curvesLeft
-	for _, kind := range recordKinds {
-		for _, e := range events {
-			if e.Kind == kind.name {
-				p.marker(x, 34, 8, kind.colour)
-				p.text(x+9, 42, "", kind.text)
-				x += 24 + 7*len(kind.text)
-				break
-			}
+	for rank, kind := range recordKinds {
+		if slices.ContainsFunc(events, func(e recordEvent) bool { return e.rank == rank }) {
+			p.marker(x, 34, 8, kind.Colour)
+			p.text(x+9, 42, "", kind.Text)
+			x += 24 + 7*len(kind.Text)
 		}
 	}
 	return curvesTop + 24
@@ -152,19 +144,15 @@ func byteTicks(top uint64) (list []uint64) {
 
 // event draws a marker over a panel.
 func (p *curvesPicture) event(e recordEvent, y, bottom int) {
-	for _, kind := range recordKinds {
-		if kind.name == e.Kind {
-			x := p.x(e.T)
-			if !kind.life || len(p.r.processes) <= recordCrowd {
-				fmt.Fprintf(p, `<path d="M%.1f,%d V%d" stroke="%s" stroke-opacity="0.35"/>`+"\n",
-					x, y, bottom, kind.colour)
-			}
-			if kind.moved {
-				p.marker(int(x), bottom+1, -8, kind.colour)
-			} else {
-				p.marker(int(x), y-6, 8, kind.colour)
-			}
-		}
+	kind, x := &recordKinds[e.rank], p.x(e.T)
+	if kind.isLine(p.r) {
+		fmt.Fprintf(p, `<path d="M%.1f,%d V%d" stroke="%s" stroke-opacity="0.35"/>`+"\n",
+			x, y, bottom, kind.Colour)
+	}
+	if kind.Moved {
+		p.marker(int(x), bottom+1, -8, kind.Colour)
+	} else {
+		p.marker(int(x), y-6, 8, kind.Colour)
 	}
 }
 
@@ -210,7 +198,7 @@ func (p *curvesPicture) list(events []recordEvent, y int) int {
 	y -= curvesGap / 3
 	for i, e := range events {
 		if i == curvesEvents {
-			p.text(10, y, "", pluralForm(len(events)-i, "more event", "more events"))
+			p.text(10, y, "", plural(len(events)-i, "more event"))
 			y += curvesLine
 			break
 		}

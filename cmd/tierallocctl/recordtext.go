@@ -25,8 +25,7 @@ func (r *recording) title() string {
 		what = string(n[:57]) + "..."
 	}
 	return fmt.Sprintf("%s: %s from %s, %s", what, seconds(r.end),
-		time.Unix(0, r.StartUnixNs).Format("2006-01-02 15:04:05"),
-		pluralForm(len(r.processes), "process", "processes"))
+		time.Unix(0, r.StartUnixNs).Format(time.DateTime), plural(len(r.processes), "process"))
 }
 
 // summary writes the peaks, and what the caps did.
@@ -83,6 +82,6 @@ func (r *recording) processTable(w io.Writer) {
 	}
 	fmt.Fprintln(w, t.Render())
 	if n := len(list) - recordRows; n > 0 {
-		fmt.Fprintf(w, "%s with smaller peaks\n", pluralForm(n, "process", "processes"))
+		fmt.Fprintf(w, "%s with smaller peaks\n", plural(n, "process"))
 	}
 }

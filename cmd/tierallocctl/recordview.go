@@ -21,6 +21,7 @@ type recordPanel struct {
 	Title  string        `json:"title"`
 	Curves []recordCurve `json:"curves"`
 	Caps   []recordCap   `json:"caps"`
+	Rows   [][]float64   `json:"rows"` // of the page
 }
 
 // recordCurve is a named curve. A value holds until the next point.
@@ -161,8 +162,8 @@ func (r *recording) largest() []*recorded {
 
 // views are the curves of all processes together, and of each of the largest ones.
 func (r *recording) views() []recordView {
-	all := recordView{Name: fmt.Sprintf("all (%s)", pluralForm(len(r.processes), "process",
-		"processes")), Panels: panelsOf(r.processes)}
+	all := recordView{Name: fmt.Sprintf("all (%s)", plural(len(r.processes), "process")),
+		Panels: panelsOf(r.processes)}
 	largest := r.largest()
 	if len(largest) > 1 {
 		all.Panels = slices.Insert(all.Panels, 1, byProcess(largest))
@@ -176,14 +177,6 @@ func (r *recording) views() []recordView {
 	return views
 }
 
-// pluralForm writes a number of things whose plural is not made by an s.
-func pluralForm(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return count(uint64(n)) + " " + many
-}
-
 // byProcess is the committed memory of each of the largest processes, and of the others together.
 func byProcess(list []*recorded) recordPanel {
 	panel := recordPanel{Title: "committed, by process"}
@@ -191,8 +184,8 @@ func byProcess(list []*recorded) recordPanel {
 		panel.add(p.name(), recordColours[i], p.curve("committed"))
 	}
 	if len(list) > recordSeparate {
-		panel.add(pluralForm(len(list)-recordSeparate, "other", "others"),
-			recordColours[recordSeparate], total(list[recordSeparate:], "committed"))
+		panel.add(plural(len(list)-recordSeparate, "other"), recordColours[recordSeparate],
+			total(list[recordSeparate:], "committed"))
 	}
 	return panel
 }

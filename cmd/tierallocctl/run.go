@@ -82,10 +82,10 @@ func startsCommand(cmd *cobra.Command, library *string) {
 func run(cmd *cobra.Command, o runOptions, args []string) error {
 	stderr := cmd.ErrOrStderr()
 	if o.noLive && cmd.Flags().Changed("live") {
-		return &failure{statusUsage, errors.New("run: --live and --no-live exclude each other")}
+		return usage("run: --live and --no-live exclude each other")
 	}
 	if o.ownGroup && cmd.Flags().Changed("group") {
-		return &failure{statusUsage, errors.New("run: --group and --own-group exclude each other")}
+		return usage("run: --group and --own-group exclude each other")
 	}
 	if err := canCreate(o.json); err != nil {
 		return &failure{statusRunFailed, err}

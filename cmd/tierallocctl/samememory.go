@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
+
+	"github.com/dustin/go-humanize/english"
 )
 
 // sameMemory names each set of tiers on the same nodes, and the caps that hold for all of them.
@@ -40,13 +41,7 @@ func sameMemory(account [4]uintptr, nodes func(tier int) []int,
 }
 
 // andWords joins words as "a, b and c".
-func andWords(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
-	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
-}
+func andWords(words []string) string { return english.WordSeries(words, "and") }
 
 // sameInPlan is sameMemory for the tiers that the library would make, with the variables in effect.
 func sameInPlan(env environ, c *configCheck) []string {

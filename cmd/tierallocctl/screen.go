@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"os"
 	"strings"
 	"time"
 
 	"charm.land/bubbles/v2/viewport"
 	tea "charm.land/bubbletea/v2"
+	"github.com/mattn/go-isatty"
 )
 
 // screen is the full-screen view: a list of all processes, or the details of one.
@@ -22,6 +26,21 @@ type screen struct {
 func newScreen(interval time.Duration) *screen {
 	return &screen{interval: interval, view: viewport.New(viewport.WithWidth(80),
 		viewport.WithHeight(22))}
+}
+
+// isTerminal reports whether a file is a terminal.
+func isTerminal(w any) bool {
+	file, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd())
+}
+
+// runScreen shows a full-screen view until it ends.
+func runScreen(out io.Writer, model tea.Model) error {
+	_, err := tea.NewProgram(model, tea.WithOutput(out)).Run()
+	if errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
 }
 
 // due is the message that the next sample is due.

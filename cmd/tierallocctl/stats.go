@@ -53,13 +53,11 @@ func statsCommand() *cobra.Command {
 			out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 			switch {
 			case o.nodes && (len(args) == 0 || o.prune || o.watch):
-				return &failure{statusUsage,
-					errors.New("stats --nodes takes the number of a process, and does not repeat")}
+				return usage("stats --nodes takes the number of a process, and does not repeat")
 			case o.nodes:
 				return showHeapNodes(out, args[0], o.library, o.json)
 			case o.prune && (len(args) > 0 || o.watch):
-				return &failure{statusUsage,
-					errors.New("stats --prune takes no argument, and does not repeat")}
+				return usage("stats --prune takes no argument, and does not repeat")
 			case o.prune:
 				return prunePages(out)
 			case o.interval < shortest:
@@ -96,7 +94,7 @@ func showStats(w io.Writer, name string, asJSON bool) (alive bool, err error) {
 	if err != nil || pid <= 0 {
 		return showFile(w, name, asJSON)
 	}
-	p, err := findPage(pid)
+	p, err := findPage(pid, snapshot)
 	if err != nil {
 		return false, err
 	}
@@ -105,7 +103,7 @@ func showStats(w io.Writer, name string, asJSON bool) (alive bool, err error) {
 
 // showFile is showStats for a file of either kind.
 func showFile(w io.Writer, path string, asJSON bool) (alive bool, err error) {
-	p, err := readPage(path)
+	p, err := readPage(path, snapshot)
 	if err == nil {
 		return showPage(w, p, asJSON)
 	}

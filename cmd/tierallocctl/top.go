@@ -1,14 +1,10 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 )
 
@@ -30,8 +26,7 @@ as plain text.`
 const shortest = 100 * time.Millisecond
 
 func wrongInterval(interval time.Duration) error {
-	return &failure{statusUsage,
-		fmt.Errorf("--interval %v: expected a time such as 1s, at least %v", interval, shortest)}
+	return usage("--interval %v: expected a time such as 1s, at least %v", interval, shortest)
 }
 
 func topCommand() *cobra.Command {
@@ -47,15 +42,10 @@ func topCommand() *cobra.Command {
 				return wrongInterval(interval)
 			}
 			out := cmd.OutOrStdout()
-			file, ok := out.(*os.File)
-			if once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()) {
+			if once || !isTerminal(out) || !isTerminal(os.Stdin) {
 				return topOnce(out, cmd.ErrOrStderr(), interval)
 			}
-			_, err := tea.NewProgram(newScreen(interval), tea.WithOutput(file)).Run()
-			if errors.Is(err, tea.ErrInterrupted) {
-				return nil
-			}
-			return err
+			return runScreen(out, newScreen(interval))
 		},
 	}
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "`TIME` between updates")

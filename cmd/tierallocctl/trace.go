@@ -36,12 +36,7 @@ const traceOptions = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.P
 func trace(path string, args []string, env environ, library string) ([]*image, error) {
 	runtime.LockOSThread() // a tracer is a thread
 	defer runtime.UnlockOSThread()
-	signals := make(chan os.Signal, 16)
-	for _, s := range passed {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
+	signals := catchPassed()
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
 		Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Ptrace: true},
 	})

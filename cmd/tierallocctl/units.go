@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 )
 
 // none stands in tables for a figure that is missing, or for no limit.
@@ -30,12 +31,9 @@ func count(n uint64) string {
 	return humanize.Comma(int64(n))
 }
 
-// plural writes a number of things, with an s unless the number is 1.
+// plural writes a number of things.
 func plural[N int | uint64](n N, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return count(uint64(n)) + " " + word + "s"
+	return count(uint64(n)) + " " + english.PluralWord(int(n), word, "")
 }
 
 // rate writes a number per second in few characters.

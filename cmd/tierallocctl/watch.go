@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"time"
-
-	"github.com/mattn/go-isatty"
 )
 
 // newPicture moves the cursor to the upper left of a terminal and clears it.
@@ -18,8 +15,7 @@ const newPicture = "\x1b[H\x1b[2J"
 // line. If show fails after the first time, because the process has ended, watch does not fail.
 func watch(w io.Writer, interval time.Duration,
 	show func(io.Writer) (alive bool, err error)) error {
-	file, ok := w.(*os.File)
-	terminal := ok && isatty.IsTerminal(file.Fd())
+	terminal := isTerminal(w)
 	for n := 0; ; n++ {
 		var text bytes.Buffer
 		switch {
