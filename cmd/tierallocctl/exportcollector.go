@@ -2,15 +2,13 @@ package main
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/procfs"
 
 	"tieralloc/internal/config"
 	"tieralloc/stats"
@@ -56,19 +54,15 @@ func (e *exporter) registry() *prometheus.Registry {
 // isOfProcess reports whether a running process keeps the page. A page that no process is known to
 // have mapped may name any process; it counts if the process runs as the file's owner.
 func isOfProcess(file *live.Page) bool {
-	return file.State() == live.Running &&
-		(file.Mapped() || slices.Contains(usersOf(file.Pid()), strconv.Itoa(file.Owner())))
-}
-
-// usersOf returns the numbers of the users as whom a process runs.
-func usersOf(pid int) []string {
-	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	for line := range strings.Lines(string(status)) {
-		if users, ok := strings.CutPrefix(line, "Uid:"); ok {
-			return strings.Fields(users)
-		}
+	if file.State() != live.Running || file.Mapped() {
+		return file.State() == live.Running
 	}
-	return nil
+	var status procfs.ProcStatus
+	p, err := procfs.NewProc(file.Pid())
+	if err == nil {
+		status, err = p.NewStatus()
+	}
+	return err == nil && slices.Contains(status.UIDs[:], uint64(file.Owner()))
 }
 
 // eachProcess calls use for each running process whose figures can be read, once for a process. The

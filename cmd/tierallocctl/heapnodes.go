@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -281,15 +282,11 @@ func showHeapNodes(w io.Writer, name, library string, asJSON bool) error {
 }
 
 func (sums heapNodes) write(w io.Writer) error {
-	var nodes []int
+	found := map[int]uint64{}
 	for _, row := range sums {
-		for node := range row {
-			if !slices.Contains(nodes, node) {
-				nodes = append(nodes, node)
-			}
-		}
+		maps.Copy(found, row)
 	}
-	slices.Sort(nodes)
+	nodes := slices.Sorted(maps.Keys(found))
 	header := table.Row{"memory"}
 	for _, node := range nodes {
 		header = append(header, fmt.Sprintf(">node %d", node))

@@ -14,7 +14,7 @@
 //	systemfile.go            the file of settings for the whole system
 //	run.go, child.go, runreport.go
 //	                         a command on the library, to its end, and its figures
-//	verify.go, trace.go, image.go, loader.go, processmemory.go, object.go, unreachable.go
+//	verify.go, trace.go, image.go, loader.go, object.go, unreachable.go
 //	                         which allocator serves a command and its children
 //	report.go, tables.go     a statistics report, decoded and shown
 //	device.go, manager.go, sites.go
@@ -25,30 +25,28 @@
 //	                         the nodes of another process's heap
 //	top.go, sample.go, frame.go, screen.go
 //	                         all processes on a full screen
-//	export.go, exportserver.go, exportcollector.go, exportfamilies.go, exportdevices.go,
-//	exportgroups.go
+//	export.go, exportserver.go, exportcollector.go, exportfamilies.go
 //	                         their metrics, for Prometheus
 //	record.go, recorder.go, recordtree.go, recordfigures.go, recordwriter.go
 //	                         their memory over time, sampled to a file
 //	recordfile.go, recordview.go, recordevents.go, recordtext.go, recordsvg.go, recordhtml.go
 //	                         and shown as a table, a picture or a page with curves
 //	uplot                    uPlot, which draws the curves in a browser (its own LICENSE)
-//	heat.go, heatgrid.go, heatscale.go, heattext.go, heatsvg.go, heatscreen.go
+//	heat.go, heatgrid.go, heattext.go, heatsvg.go, heatscreen.go
 //	                         the heat of a process's heap as a picture
 //	profile.go, profilefile.go, profileframe.go
 //	                         heap profiles, decoded
 //	askprocess.go            and those of running processes
-//	profilesymbols.go, profilecode.go, profileelf.go, profiledwarf.go, profileunit.go,
-//	profileperfmap.go        the names of functions for their addresses
-//	profiletable.go, profileflame.go, profileflamesvg.go, profileleaks.go
+//	profilesymbols.go, profilecode.go, profiledwarf.go, profileperfmap.go
+//	                         the names of functions for their addresses
+//	profiletable.go, profileflame.go, profileleaks.go
 //	                         and the views
 //	svg.go                   what pictures have in common
-//	check.go, rulelist.go, advice.go, advicecuda.go
+//	check.go, rulelist.go, advice.go
 //	                         the settings in effect, explained
 //	topology.go              this machine's memory
-//	gpu.go, nvml.go, nvmllink
-//	                         its CUDA devices, by NVML
-//	gpusnapshot.go, snapshotfile.go, snapshottrace.go, snapshotpickle.go, pickle.go
+//	gpu.go, nvmllink         its CUDA devices, by NVML
+//	gpusnapshot.go, snapshotfile.go, snapshottrace.go, snapshotpickle.go
 //	                         pictures of their memory
 //	gpusleep.go              regions of their memory that sleep and wake
 //	group.go, groupfile.go   groups of processes that have caps together

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"tieralloc/internal/config"
 	"tieralloc/stats/live"
 )
@@ -224,13 +226,10 @@ func eachMapped(pids []int, use func(*live.Page) error) []error {
 }
 
 // processes returns the numbers of all processes that are visible.
-func processes() []int {
-	var pids []int
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			pids = append(pids, pid)
-		}
+func processes() (pids []int) {
+	all, _ := procfs.AllProcs()
+	for _, p := range all {
+		pids = append(pids, p.PID)
 	}
 	return pids
 }

@@ -163,7 +163,8 @@ func (o *profileOptions) show(out, stderr io.Writer, name string) error {
 	case o.flame != "":
 		return writeFile(o.flame, out, newFlame(f, old, kind).svg)
 	}
-	return f.tables(out, old, kind, o.lines)
+	f.tables(out, old, kind, o.lines)
+	return nil
 }
 
 // writeFile has write fill the file at a path, or the output where the path is "-".

@@ -83,7 +83,7 @@ func TestProfileDamaged(t *testing.T) {
 		f := &profileFile{path: "p.pb", profile: p}
 		f.symbolize(io.Discard)
 		for kind := range p.SampleType {
-			_ = newProfileTable(f, nil, kind, "").write(io.Discard, 3)
+			newProfileTable(f, nil, kind, "").write(io.Discard, 3)
 			_ = newFlame(f, f, kind).svg(io.Discard)
 		}
 		_ = f.leaks(io.Discard, 3)

@@ -30,7 +30,7 @@ type profileTable struct {
 }
 
 // tables writes the table of the host, and those of devices.
-func (f *profileFile) tables(w io.Writer, old *profileFile, kind, lines int) error {
+func (f *profileFile) tables(w io.Writer, old *profileFile, kind, lines int) {
 	all := deviceTables(f, old, kind)
 	if !strings.HasPrefix(f.profile.SampleType[kind].Type, deviceTypes) {
 		all = append([]*profileTable{newProfileTable(f, old, kind, "")}, all...)
@@ -39,11 +39,8 @@ func (f *profileFile) tables(w io.Writer, old *profileFile, kind, lines int) err
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		if err := t.write(w, lines); err != nil {
-			return err
-		}
+		t.write(w, lines)
 	}
-	return nil
 }
 
 // newProfileTable makes the table of the host, "", or of the memory of a device.
@@ -101,7 +98,7 @@ func (t *profileTable) add(byName map[string]*profileRow, f *profileFile, kind i
 }
 
 // write writes the first lines of the table; 0 stands for all.
-func (t *profileTable) write(w io.Writer, lines int) error {
+func (t *profileTable) write(w io.Writer, lines int) {
 	words := amount
 	if t.diff {
 		words = change
@@ -126,7 +123,6 @@ func (t *profileTable) write(w io.Writer, lines int) error {
 	if more := len(t.rows) - len(rows); more > 0 {
 		fmt.Fprintf(w, "and %s (--lines 0 shows all)\n", plural(more, "function"))
 	}
-	return nil
 }
 
 // notes tells how exact a profile is.

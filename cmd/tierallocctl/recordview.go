@@ -95,30 +95,24 @@ func withPeaks(points, peaks []point, old bool) []point {
 	return out
 }
 
-// weighted is a curve that counts in a sum.
-type weighted struct {
-	points []point
-	minus  bool
-}
-
-// sum adds curves, less those that are to be subtracted. The sum is never below 0.
-func sum(list []weighted) []point {
+// sum adds curves, less one that is to be subtracted. The sum is never below 0.
+func sum(list [][]point, minus []point) []point {
 	type change struct {
 		t int64
 		d int64
 	}
 	var changes []change
-	for _, c := range list {
+	add := func(points []point, sign int64) {
 		var last int64
-		for _, p := range c.points {
-			d := int64(p.v) - last
+		for _, p := range points {
+			changes = append(changes, change{p.t, sign * (int64(p.v) - last)})
 			last = int64(p.v)
-			if c.minus {
-				d = -d
-			}
-			changes = append(changes, change{p.t, d})
 		}
 	}
+	for _, points := range list {
+		add(points, 1)
+	}
+	add(minus, -1)
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.t, b.t) })
 	var out []point
 	var total int64
@@ -133,11 +127,11 @@ func sum(list []weighted) []point {
 
 // total is the sum of a figure over processes.
 func total(list []*recorded, name string) []point {
-	var curves []weighted
+	var curves [][]point
 	for _, p := range list {
-		curves = append(curves, weighted{points: p.curve(name)})
+		curves = append(curves, p.curve(name))
 	}
-	return sum(curves)
+	return sum(curves, nil)
 }
 
 // highest is the largest value of a curve, and when it was reached first.
@@ -254,7 +248,7 @@ func ownerTitle(owner string) string {
 func ownerPanel(list []*recorded, owner string) recordPanel {
 	panel := recordPanel{Title: ownerTitle(owner)}
 	charged, live := total(list, owner+".charged"), total(list, owner+".live")
-	cached := sum([]weighted{{charged, false}, {live, true}})
+	cached := sum([][]point{charged}, live)
 	if strings.HasPrefix(owner, "device") {
 		cached = total(list, owner+".cached")
 	}

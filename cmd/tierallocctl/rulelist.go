@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -187,16 +188,10 @@ func (a audience) String() string {
 func audiences(l *config.RuleList) []audience {
 	programs, threads := []string{""}, []string{""}
 	add := func(list []string, g config.Glob) []string {
-		if !g.Set() {
+		if !g.Set() || slices.Contains(list, pattern(l, g)) {
 			return list
 		}
-		name := pattern(l, g)
-		for _, have := range list {
-			if have == name {
-				return list
-			}
-		}
-		return append(list, name)
+		return append(list, pattern(l, g))
 	}
 	for i := range l.Count {
 		programs = add(programs, l.Rule[i].Program)

@@ -167,17 +167,8 @@ type launch struct {
 // the environment.
 func prepare(cmd *cobra.Command, library, name string,
 	change func(environ) environ) (l *launch, err error) {
-	stderr := cmd.ErrOrStderr()
-	l = &launch{}
-	l.own, l.flags = applySettingFlags(cmd.Flags(), os.Environ())
-	l.own = change(l.own)
-	l.env = l.own.withFile(readSystemFile(config.FilePath))
-	if l.config, err = checkConfig(l.env); err != nil {
-		return nil, &failure{statusRunFailed, err}
-	}
-	if len(l.config.mistakes) > 0 {
-		listMistakes(stderr, name, l.config.mistakes, l.flags)
-		return nil, &failure{statusConfig, nil}
+	if l, err = settle(cmd, name, change); err != nil {
+		return nil, err
 	}
 	if l.library, err = findLibrary(library); err != nil {
 		return nil, &failure{statusRunFailed, err}
@@ -190,7 +181,24 @@ func prepare(cmd *cobra.Command, library, name string,
 		why = notNamed
 	}
 	if why != "" {
-		complain(stderr, fmt.Errorf("the library will not serve %s: %s", l.path, why))
+		complain(cmd.ErrOrStderr(),
+			fmt.Errorf("the library will not serve %s: %s", l.path, why))
+	}
+	return l, nil
+}
+
+// settle checks the settings for the program called name.
+func settle(cmd *cobra.Command, name string, change func(environ) environ) (l *launch, err error) {
+	l = &launch{}
+	l.own, l.flags = applySettingFlags(cmd.Flags(), os.Environ())
+	l.own = change(l.own)
+	l.env = l.own.withFile(readSystemFile(config.FilePath))
+	if l.config, err = checkConfig(l.env); err != nil {
+		return nil, &failure{statusRunFailed, err}
+	}
+	if len(l.config.mistakes) > 0 {
+		listMistakes(cmd.ErrOrStderr(), name, l.config.mistakes, l.flags)
+		return nil, &failure{statusConfig, nil}
 	}
 	return l, nil
 }

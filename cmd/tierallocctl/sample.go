@@ -125,10 +125,10 @@ type order struct {
 }
 
 var orders = []order{
-	{"memory", func(a, b activity) int { return compareDown(a.memory(), b.memory()) }},
-	{"allocations", func(a, b activity) int { return compareDown(a.rates.allocs, b.rates.allocs) }},
-	{"bytes", func(a, b activity) int { return compareDown(a.rates.bytes, b.rates.bytes) }},
-	{"wait", func(a, b activity) int { return compareDown(a.rates.wait, b.rates.wait) }},
+	{"memory", func(a, b activity) int { return cmp.Compare(b.memory(), a.memory()) }},
+	{"allocations", func(a, b activity) int { return cmp.Compare(b.rates.allocs, a.rates.allocs) }},
+	{"bytes", func(a, b activity) int { return cmp.Compare(b.rates.bytes, a.rates.bytes) }},
+	{"wait", func(a, b activity) int { return cmp.Compare(b.rates.wait, a.rates.wait) }},
 	{"program", func(a, b activity) int { return strings.Compare(a.program, b.program) }},
 	{"pid", func(activity, activity) int { return 0 }},
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,24 +111,22 @@ func (s *screen) move(by int) {
 		s.view.SetYOffset(s.view.YOffset() + by)
 		return
 	}
-	at := 0
-	for i := range s.frame.list {
-		if s.frame.list[i].key() == s.frame.selected {
-			at = i
-		}
-	}
-	at = min(max(0, at+by), len(s.frame.list)-1)
+	at := min(max(0, max(0, s.at())+by), len(s.frame.list)-1)
 	if at >= 0 {
 		s.frame.selected = s.frame.list[at].key()
 	}
 }
 
+// at returns the index of the selected process, or -1.
+func (s *screen) at() int {
+	return slices.IndexFunc(s.frame.list,
+		func(a activity) bool { return a.key() == s.frame.selected })
+}
+
 // current returns the selected process, nil if there is none.
 func (s *screen) current() *activity {
-	for i := range s.frame.list {
-		if s.frame.list[i].key() == s.frame.selected {
-			return &s.frame.list[i]
-		}
+	if at := s.at(); at >= 0 {
+		return &s.frame.list[at]
 	}
 	return nil
 }

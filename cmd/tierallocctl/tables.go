@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -210,24 +211,10 @@ func callTable(r *report) table.Writer {
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		if r.Calls[a] != r.Calls[b] {
-			return compareDown(r.Calls[a], r.Calls[b])
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(r.Calls[b], r.Calls[a]), cmp.Compare(a, b))
 	})
 	for _, name := range names {
 		t.AppendRow(table.Row{name, count(r.Calls[name])})
 	}
 	return t
-}
-
-// compareDown is cmp.Compare in descending order.
-func compareDown[T uint64 | float64](a, b T) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	}
-	return 0
 }

@@ -3,14 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
-
-	"tieralloc/internal/config"
 )
 
 const verifyHelp = `Start a program with libtieralloc.so preloaded, as run does, and report
@@ -44,22 +41,16 @@ func verifyCommand() *cobra.Command {
 
 func verify(cmd *cobra.Command, named string, args []string) error {
 	stderr := cmd.ErrOrStderr()
-	env, flags := applySettingFlags(cmd.Flags(), os.Environ())
-	env = env.withFile(readSystemFile(config.FilePath))
-	c, err := checkConfig(env)
+	l, err := settle(cmd, args[0], func(env environ) environ { return env })
 	if err != nil {
-		return &failure{statusRunFailed, err}
+		return err
 	}
-	if len(c.mistakes) > 0 {
-		listMistakes(stderr, args[0], c.mistakes, flags)
-		return &failure{statusConfig, nil}
-	}
-	library, command := env.preloaded(), env
+	library, command := l.env.preloaded(), l.env
 	if library == "" || named != "" {
 		if library, err = findLibrary(named); err != nil {
 			return &failure{statusRunFailed, err}
 		}
-		command = env.preload(library)
+		command = l.env.preload(library)
 	}
 	path, err := findProgram(args[0])
 	if err != nil {
@@ -70,7 +61,7 @@ func verify(cmd *cobra.Command, named string, args []string) error {
 		return &failure{statusNotRunnable, fmt.Errorf("cannot trace %s: %w", path, err)}
 	}
 	served := tellImages(stderr, images)
-	section(stderr, "tiers on this machine", placeLines(env, c))
+	section(stderr, "tiers on this machine", placeLines(l.env, l.config))
 	if !served {
 		return &failure{statusFailed, nil}
 	}
