@@ -228,22 +228,20 @@ func (i *image) ends() {
 	if !i.served() {
 		return
 	}
-	text, _ := os.ReadFile(i.proc("maps"))
+	maps, _ := mapsOf(i.pid)
 	expected := map[fileID]int{}
 	for _, id := range i.objects {
 		expected[id]++
 	}
-	for line := range strings.Lines(string(text)) {
-		// 7f0000000000-7f0000001000 r--p 00000000 fe:00 1234    /usr/lib/libx.so
-		fields := strings.Fields(line)
-		if len(fields) < 6 || fields[2] != "00000000" || !strings.HasPrefix(fields[5], "/") {
+	for _, m := range maps {
+		if m.offset != 0 || !strings.HasPrefix(m.path, "/") {
 			continue
 		}
-		o := lookAt(fields[5])
+		o := lookAt(m.path)
 		expected[o.id]--
 		// loaded once more than at the start: a namespace of dlmopen has its own libc
 		if o.malloc && expected[o.id] == -1 {
-			i.later = append(i.later, fields[5])
+			i.later = append(i.later, m.path)
 		}
 	}
 }

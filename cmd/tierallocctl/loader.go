@@ -83,11 +83,11 @@ func (i *image) findLoaded() (entry uint64, err error) {
 	if memory.err != nil {
 		return 0, memory.err
 	}
-	maps, err := procFile(i.pid, "maps")
+	maps, err := mapsOf(i.pid)
 	if err != nil {
 		return 0, err
 	}
-	m := containing(parseMaps(maps), program.Dynamic)
+	m := containing(maps, program.Dynamic)
 	if m == nil || m.path == "" {
 		return 0, fmt.Errorf("no file is mapped at %#x", program.Dynamic)
 	}

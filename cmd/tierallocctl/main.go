@@ -14,11 +14,10 @@
 //	systemfile.go            the file of settings for the whole system
 //	run.go, child.go, runreport.go
 //	                         a command on the library, to its end, and its figures
-//	verify.go, trace.go, image.go, loader.go, object.go, unreachable.go
+//	verify.go, trace.go, image.go, loader.go, unreachable.go
 //	                         which allocator serves a command and its children
 //	report.go, tables.go     a statistics report, decoded and shown
-//	device.go, manager.go, sites.go
-//	                         its CUDA devices, memory managers and sites
+//	reporttables.go          its CUDA devices, memory managers and sites
 //	stats.go, pages.go, watch.go
 //	                         the reports of other processes
 //	heapnodes.go, mappings.go

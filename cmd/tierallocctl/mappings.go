@@ -11,20 +11,17 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 )
 
 // mapping is a mapping of another process, from its maps and numa_maps.
 type mapping struct {
 	start, end uint64
+	offset     int64
 	inode      uint64 // 0: no file's
 	path       string
 	perNode    map[int]uint64 // resident bytes
-}
-
-// procFile reads a file of a process in /proc. The error explains what to do.
-func procFile(pid int, name string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), name))
-	return text, procError(pid, err)
 }
 
 // procError turns an error of the kernel into one about the process.
@@ -49,7 +46,7 @@ func threadWithMemory(pid int) int {
 	tasks, _ := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
 	for _, task := range tasks {
 		tid, err := strconv.Atoi(task.Name())
-		if maps, _ := procFile(tid, "maps"); err == nil && len(maps) != 0 {
+		if maps, _ := mapsOf(tid); err == nil && len(maps) != 0 {
 			return tid
 		}
 	}
@@ -58,46 +55,37 @@ func threadWithMemory(pid int) int {
 
 // readMappings returns the mappings of a process, in order.
 func readMappings(pid int) ([]mapping, error) {
-	maps, err := procFile(pid, "maps")
+	all, err := mapsOf(pid)
 	if err != nil {
 		return nil, err
 	}
-	numa, err := procFile(pid, "numa_maps")
+	numa, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "numa_maps"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errors.New("this kernel does not report nodes: there is no " +
 			"/proc/PID/numa_maps")
 	}
 	if err != nil {
-		return nil, err
+		return nil, procError(pid, err)
 	}
-	if len(maps) == 0 {
+	if len(all) == 0 {
 		return nil, fmt.Errorf("process %d has no memory: it has ended, or is the kernel's", pid)
 	}
-	all := parseMaps(maps)
 	addNodes(all, numa)
 	return all, nil
 }
 
-// parseMaps reads the lines START-END PERMS OFFSET DEVICE INODE PATH.
-func parseMaps(text []byte) (all []mapping) {
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		var m mapping
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 5 {
-			continue
-		}
-		_, err := fmt.Sscanf(fields[0], "%x-%x", &m.start, &m.end)
-		inode, bad := strconv.ParseUint(fields[4], 10, 64)
-		if err != nil || bad != nil {
-			continue
-		}
-		m.inode = inode
-		if len(fields) > 5 {
-			m.path = fields[5]
-		}
-		all = append(all, m)
+// mapsOf returns the mappings of a process without their nodes. The error explains what to do.
+func mapsOf(pid int) (all []mapping, err error) {
+	var maps []*procfs.ProcMap
+	p, err := procfs.NewProc(pid)
+	if err == nil {
+		maps, err = p.ProcMaps()
 	}
-	return all
+	for _, m := range maps {
+		all = append(all, mapping{start: uint64(m.StartAddr), end: uint64(m.EndAddr),
+			offset: m.Offset, inode: m.Inode, path: strings.TrimSuffix(m.Pathname, " (deleted)")})
+	}
+	return all, procError(pid, err)
 }
 
 // addNodes reads the lines START POLICY WORD... Among the words, N0=5 means 5 pages on node 0, and

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"tieralloc/stats/profile"
 )
 
@@ -124,9 +126,9 @@ func (f *profileFile) leaksOf(w io.Writer, memory string, lines int) error {
 	if len(growing) == 0 {
 		fmt.Fprintln(w, "no stack allocates steadily without freeing")
 	} else {
-		fmt.Fprintf(w, "%s without freeing: %s. A cache that fills does so as well: "+
-			"the memory may still be reachable\n", allocating(len(growing)),
-			amount(grown, "bytes"))
+		fmt.Fprintf(w, "%s %s steadily without freeing: %s. A cache that fills does so as well: "+
+			"the memory may still be reachable\n", plural(len(growing), "stack"),
+			english.PluralWord(len(growing), "allocates", "allocate"), amount(grown, "bytes"))
 	}
 	shown := growing
 	if lines > 0 && lines < len(shown) {
@@ -144,14 +146,6 @@ func (f *profileFile) leaksOf(w io.Writer, memory string, lines int) error {
 			amount(lateBytes, "bytes"))
 	}
 	return nil
-}
-
-// allocating begins a sentence about stacks.
-func allocating(n int) string {
-	if n == 1 {
-		return "1 stack allocates steadily"
-	}
-	return plural(n, "stack") + " allocate steadily"
 }
 
 // leakStacks adds up the samples of a memory by stack: threads, tiers and addresses within a line

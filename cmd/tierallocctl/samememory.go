@@ -26,14 +26,8 @@ func sameMemory(account [4]uintptr, nodes func(tier int) []int,
 		}
 		line := andWords(names) + " are the same memory (node " + nodeWords(nodes(first)) + ")"
 		if held = slices.Compact(held); len(held) > 0 {
-			verb, whom := " holds for ", "both"
-			if len(held) > 1 {
-				verb = " hold for "
-			}
-			if len(names) > 2 {
-				whom = "all"
-			}
-			line += "; " + andWords(held) + verb + whom
+			line += "; " + andWords(held) + english.PluralWord(len(held), " holds", " hold") +
+				" for " + english.PluralWord(len(names)-1, "both", "all")
 		}
 		lines = append(lines, line)
 	}
