@@ -60,15 +60,11 @@ func completionCommand() *cobra.Command {
 
 // completeValues makes the shell complete a setting's flag with the words that it accepts.
 func completeValues(cmd *cobra.Command, s setting) {
-	words := s.words()
 	if docOf(s.name).placeholder == "PATH" {
 		return // a file's name
 	}
 	err := cmd.RegisterFlagCompletionFunc(s.flag(),
-		func(*cobra.Command, []string, string) ([]string,
-			cobra.ShellCompDirective) {
-			return words, cobra.ShellCompDirectiveNoFileComp
-		})
+		cobra.FixedCompletions(s.words(), cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
 		panic(err) // the flag has completions already
 	}

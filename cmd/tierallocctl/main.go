@@ -26,7 +26,7 @@
 //	                         all processes on a full screen
 //	export.go, exportserver.go, exportcollector.go, exportfamilies.go
 //	                         their metrics, for Prometheus
-//	record.go, recorder.go, recordtree.go, recordfigures.go, recordwriter.go
+//	record.go, recorder.go, recordfigures.go, recordwriter.go
 //	                         their memory over time, sampled to a file
 //	recordfile.go, recordview.go, recordevents.go, recordtext.go, recordsvg.go, recordhtml.go
 //	                         and shown as a table, a picture or a page with curves

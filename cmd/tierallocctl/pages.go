@@ -156,9 +156,8 @@ func findPage(pid int, read func(*live.Page) (*page, error)) (*page, error) {
 // whyNoPage returns the error for a process without a live page, which says what to do.
 func whyNoPage(pid int) error {
 	preloaded, visible := libraryIn(pid)
-	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	switch {
-	case err != nil:
+	case !processRuns(pid):
 		return fmt.Errorf("there is no process %d, and no live page of it in %s (processes "+
 			"started with TA_STATS_LIVE=1 leave one; to read a statistics file: tierallocctl "+
 			"stats FILE)",

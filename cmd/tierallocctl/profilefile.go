@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -124,22 +125,17 @@ func (f *profileFile) typeNames() (names []string) {
 
 // typeIndex returns the index of a sample type, or -1.
 func (f *profileFile) typeIndex(name string) int {
-	for i, t := range f.profile.SampleType {
-		if t.Type == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(f.profile.SampleType,
+		func(t *profile.ValueType) bool { return t.Type == name })
 }
 
 // sampleType returns the index of the sample type that the user named, or of the default one.
 func (f *profileFile) sampleType(name string) (int, error) {
 	if name == "" {
-		last := len(f.profile.SampleType) - 1 // the default of pprof
 		if i := f.typeIndex(f.profile.DefaultSampleType); i >= 0 {
 			return i, nil
 		}
-		return last, nil
+		return len(f.profile.SampleType) - 1, nil // the default of pprof
 	}
 	if i := f.typeIndex(name); i >= 0 {
 		return i, nil
@@ -154,12 +150,8 @@ func (f *profileFile) sampleType(name string) (int, error) {
 
 // sameSampleTypes checks that one profile can be subtracted from another.
 func sameSampleTypes(old, f *profileFile) error {
-	same := len(old.profile.SampleType) == len(f.profile.SampleType)
-	for i := 0; same && i < len(f.profile.SampleType); i++ {
-		a, b := old.profile.SampleType[i], f.profile.SampleType[i]
-		same = a.Type == b.Type && a.Unit == b.Unit
-	}
-	if same {
+	same := func(a, b *profile.ValueType) bool { return a.Type == b.Type && a.Unit == b.Unit }
+	if slices.EqualFunc(old.profile.SampleType, f.profile.SampleType, same) {
 		return nil
 	}
 	return fmt.Errorf("--diff %s: it has the sample types %s; expected those of %s: %s", old.path,

@@ -29,14 +29,14 @@ func (r *recording) title() string {
 }
 
 // summary writes the peaks, and what the caps did.
-func (r *recording) summary(w io.Writer) error {
+func (r *recording) summary(w io.Writer) {
 	fmt.Fprintln(w, r.title())
 	if !r.whole {
 		fmt.Fprintf(w, "the recording was cut off after %s\n", seconds(r.end))
 	}
 	if len(r.processes) == 0 {
 		fmt.Fprintln(w, "no process had a live page")
-		return nil
+		return
 	}
 	t := newTable("", ">peak", ">at", ">caps met", ">refused", ">moved out")
 	row := func(title, figure, owner string) {
@@ -60,7 +60,6 @@ func (r *recording) summary(w io.Writer) error {
 	}
 	fmt.Fprintln(w, t.Render())
 	r.processTable(w)
-	return nil
 }
 
 // processTable writes the largest processes.

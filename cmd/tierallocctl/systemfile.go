@@ -80,17 +80,15 @@ func (e environ) withFile(f *systemFile) environ {
 
 // misread adds the lines of the file that the library does not understand to the check.
 func (f *systemFile) misread(c *configCheck) {
-	for _, line := range f.lines {
-		if name, _, ok := strings.Cut(line, "="); !ok {
-			c.mistakes = append(c.mistakes, mistake{name: f.path,
-				text: fmt.Sprintf("%s: %q: expected NAME=value", f.path, line)})
-		} else if !strings.HasPrefix(name, prefix) {
-			c.strange = append(c.strange, name+" in "+f.path)
-		}
-	}
 	var names environ
 	for _, line := range f.lines {
-		if strings.HasPrefix(line, prefix) {
+		switch name, _, ok := strings.Cut(line, "="); {
+		case !ok:
+			c.mistakes = append(c.mistakes, mistake{name: f.path,
+				text: fmt.Sprintf("%s: %q: expected NAME=value", f.path, line)})
+		case !strings.HasPrefix(name, prefix):
+			c.strange = append(c.strange, name+" in "+f.path)
+		default:
 			names = append(names, line)
 		}
 	}
