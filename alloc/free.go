@@ -226,11 +226,13 @@ func PageEmpty(h *Heap, p *Page) {
 		}
 		return
 	}
-	if of.current(p.class()) == p {
+	if c := p.class(); of.current(c) == p {
 		h.Thread.tickCurrent(p)
-		of.retireCurrent(p)
+		if of.current(c) == p { // the tick may have given it back
+			of.retireCurrent(p)
+		}
 		if Profiling {
-			of.ration(p.class())
+			of.ration(c)
 		}
 	} else if !of.emptied(p) {
 		h.Thread.tick()
@@ -258,7 +260,9 @@ func (h *Heap) emptied(p *Page) bool {
 // retireCurrent is called when a current page may have become empty. Of empty pages of several
 // slices the thread keeps the last, so that allocating and freeing large blocks in turn costs
 // little. The one before it goes to the pool, which serves all classes: a program that grows an
-// array passes through many of these classes.
+// array passes through many of these classes. A page of one block goes, too, until its class comes
+// for the steadyRun-th time in a row. So a buffer whose size changes gets the same addresses each
+// time, which the processor's caches have.
 //
 //	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
 //	the one of retiredHeap and retiredClass
@@ -272,15 +276,22 @@ func (h *Heap) retireCurrent(p *Page) {
 	}
 	t := h.Thread
 	of, c := t.retiredHeap, t.retiredClass
-	t.retiredHeap, t.retiredClass = h, p.Class
-	if of == nil {
-		return
+	if of != h || c != p.Class {
+		t.retiredHeap, t.retiredClass, t.retiredRun = h, p.Class, 0
+		if of != nil {
+			q := of.current(uintptr(c))
+			if q != pageNone && !(q.allFree() && of.release(q, t.Now)) {
+				q.arm()
+			}
+		}
 	}
-	q := of.current(uintptr(c))
-	if q != p && q != pageNone && !(q.allFree() && of.release(q, t.Now)) {
-		q.arm()
+	if p.blocks == 1 && t.retiredRun < steadyRun {
+		t.retiredRun++
+		h.release(p, t.Now)
 	}
 }
+
+const steadyRun = 3
 
 // release returns an empty page on the list to the pool. since is when it became empty. It reports
 // false, and does nothing, if detach does, and in a signal handler that interrupted the pool on its
