@@ -3,13 +3,13 @@
 #include "elf_symbol.h"
 #include "libc_symbol.h"
 
-enum { UNKNOWN, NONE }; // or the minor version of Python 3
+enum { UNKNOWN, NONE, FREE_THREADED = 1 << 8 }; // or the minor version of Python 3
 
 static void *(*thread_state)(void);
 static struct ta_python python; // of all threads
 
-// The minor version of the program's Python, if its threads have stacks that can be read. A build
-// without the global lock has another layout.
+// The minor version of the program's Python, and whether it is a build without the global lock:
+// objects have another layout there.
 static uintptr_t version_of(const char *v)
 {
 	static const char without[] = "free-threading";
@@ -23,7 +23,7 @@ static uintptr_t version_of(const char *v)
 		while (without[n] != 0 && v[n] == without[n])
 			n++;
 		if (without[n] == 0)
-			return NONE;
+			return minor | FREE_THREADED;
 	}
 	return minor > NONE ? minor : NONE;
 }

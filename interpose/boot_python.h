@@ -5,7 +5,7 @@
 
 struct ta_python {
 	uintptr_t thread;         // PyThreadState; 0: none
-	uintptr_t minor;          // its version is 3.minor
+	uintptr_t minor;          // its version, as package pystack takes it
 	uintptr_t eval, eval_end; // the function that interprets; both 0 where it is not known
 };
 

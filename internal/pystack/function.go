@@ -23,8 +23,8 @@ type place struct {
 }
 
 // frameOf returns the number of the frame of the code object at an address and an instruction, or 0
-// if that is no code, or the table is full.
-func (t *Table) frameOf(c *code, at, instr uintptr) uint32 {
+// if that is no code, or the table is full. The interpreter has its frame at another address.
+func (t *Table) frameOf(c *code, frame, at, instr uintptr) uint32 {
 	basic, ok := t.is(c[1], &t.codeType, codeName, 5)
 	if !ok {
 		return 0
@@ -41,7 +41,7 @@ func (t *Table) frameOf(c *code, at, instr uintptr) uint32 {
 	if function == 0 {
 		return 0
 	}
-	n := t.frames.number(function, t.lineOf(c, at, instr))
+	n := t.frames.number(function, t.lineOf(c, t.instructions(frame, at), instr))
 	t.full = t.full || n == 0
 	p.code, p.instr, p.sum, p.frame = at, instr, sum, n
 	return n

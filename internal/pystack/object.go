@@ -7,7 +7,7 @@ import "unsafe"
 func (t *Table) copyText(at uintptr) (s Text) {
 	var head [5]uintptr // PyASCIIObject, up to its state
 	s.at = t.texts
-	if at == 0 || !t.read(uintptr(unsafe.Pointer(&head)), at, unsafe.Sizeof(head)) {
+	if at == 0 || !t.object(uintptr(unsafe.Pointer(&head)), at, unsafe.Sizeof(head)) {
 		return s
 	}
 	if _, ok := t.is(head[1], &t.textType, textName, 4); !ok {
@@ -15,7 +15,10 @@ func (t *Table) copyText(at uintptr) (s Text) {
 	}
 	state := uint32(head[4])
 	if state>>2&7 == 0 {
-		state >>= 14 // the bits before these are 16, not 2
+		state >>= 6 // the bits before these are 8, not 2
+	}
+	if state>>2&7 == 0 {
+		state >>= 8 // or 16
 	}
 	kind, compact, ascii := uintptr(state>>2&7), state>>5&1 != 0, state>>6&1 != 0
 	if !compact || kind != 1 && kind != 2 && kind != 4 {
@@ -33,7 +36,7 @@ func (t *Table) copyText(at uintptr) (s Text) {
 		size += 16
 	}
 	n := min(head[2], stringMax)
-	if !t.read(uintptr(unsafe.Pointer(&t.scratch)), at+size, n*kind) {
+	if !t.object(uintptr(unsafe.Pointer(&t.scratch)), at+size, n*kind) {
 		return s
 	}
 	for i := uintptr(0); i < n; i++ {
@@ -83,16 +86,32 @@ func (t *Table) putByte(b uint32) {
 	t.texts++
 }
 
+// instructions returns the address of the instructions that a frame runs of a code object. Without
+// the global lock each thread may have its own: the word before those of the object points to how
+// many there are and their addresses, and the frame has a number among them.
+func (t *Table) instructions(frame, at uintptr) uintptr {
+	const number = 72 // in a _PyInterpreterFrame
+	start, own, n, i := at+t.codeBytes, uintptr(0), uintptr(0), uint32(0)
+	if t.head == 0 || !t.read(uintptr(unsafe.Pointer(&i)), frame+number, unsafe.Sizeof(i)) ||
+		!t.read(uintptr(unsafe.Pointer(&own)), start-8, unsafe.Sizeof(own)) ||
+		!t.read(uintptr(unsafe.Pointer(&n)), own, unsafe.Sizeof(n)) || uintptr(i) >= n {
+		return start
+	}
+	t.read(uintptr(unsafe.Pointer(&start)), own+8+8*uintptr(i), unsafe.Sizeof(start))
+	return start
+}
+
 // lineOf returns the line of an instruction of a code object, or the line of its function where it
-// is not told: for an instruction that is elsewhere, and in a table of lines that is very long.
-func (t *Table) lineOf(c *code, at, instr uintptr) uint32 {
-	first, start := c.firstLine(t.minor), at+t.codeBytes
+// is not told: for an instruction that is elsewhere, and in a table of lines that is very long. The
+// instructions of the object begin at start.
+func (t *Table) lineOf(c *code, start, instr uintptr) uint32 {
+	first := c.firstLine(t.minor)
 	unit := (instr - start) / 2
 	var head [4]uintptr // PyBytesObject: its size is the third word, its bytes follow the fourth
 	if instr < start || unit >= c.units() || c.lines() == 0 ||
-		!t.read(uintptr(unsafe.Pointer(&head)), c.lines(), unsafe.Sizeof(head)) ||
+		!t.object(uintptr(unsafe.Pointer(&head)), c.lines(), unsafe.Sizeof(head)) ||
 		head[2] > scratchMax ||
-		!t.read(uintptr(unsafe.Pointer(&t.scratch)), c.lines()+unsafe.Sizeof(head), head[2]) {
+		!t.object(uintptr(unsafe.Pointer(&t.scratch)), c.lines()+unsafe.Sizeof(head), head[2]) {
 		return first
 	}
 	return t.decodeLine(first, unit, head[2])

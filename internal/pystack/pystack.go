@@ -39,6 +39,7 @@ type Table struct {
 	raw.OffHeap
 	full  bool
 	minor uintptr // of the interpreter's version, 3.minor
+	head  uintptr // bytes that an object has before the words that all builds have
 
 	pages [pageSlots]uintptr // of memory that can be read, found so in this walk
 
@@ -106,14 +107,21 @@ func (t *Table) Addr(s Text) uintptr { return uintptr(unsafe.Pointer(&t.text)) +
 // Byte returns the i-th byte of a text.
 func (t *Table) Byte(s Text, i uint32) byte { return t.text[(s.at+i)&(textMax-1)] }
 
+// FreeThreaded is added to the version of a build without the global lock. There the words of an
+// object that count its references come after two others.
+const FreeThreaded = 1 << 8
+
 // Note returns the number of the innermost call of the calling thread, which has the thread state
 // (PyThreadState) and the version 3.minor. It returns 0 if there is none.
 func (t *Table) Note(thread, minor uintptr) uint32 {
 	const ownedByC = 3 // in 3.12 the interpreter itself has frames with code
+	t.minor, t.head, t.full = minor, 0, false
+	if minor == 14|FreeThreaded {
+		minor, t.minor, t.head = 14, 14, 16
+	}
 	if minor < 11 || minor > 14 {
 		return 0
 	}
-	t.minor, t.full = minor, false
 	for i := range t.pages {
 		t.pages[i] = noPage
 	}
@@ -122,7 +130,8 @@ func (t *Table) Note(thread, minor uintptr) uint32 {
 	depth := uint32(0)
 	previous := t.innermost(thread)
 	for range stepMax {
-		if depth == depthMax || !t.read(f.addr(), previous, unsafe.Sizeof(f)) {
+		here := previous
+		if depth == depthMax || !t.read(f.addr(), here, unsafe.Sizeof(f)) {
 			break
 		}
 		at, instr := f[0]&^7, f[7] // from 3.14 on the lowest bits are marks
@@ -130,10 +139,10 @@ func (t *Table) Note(thread, minor uintptr) uint32 {
 		if minor == 11 {
 			at, previous = f[4], f[6]
 		}
-		if minor == 12 && f[8]>>48&0xff == ownedByC || !t.read(c.addr(), at, unsafe.Sizeof(c)) {
+		if minor == 12 && f[8]>>48&0xff == ownedByC || !t.object(c.addr(), at, unsafe.Sizeof(c)) {
 			continue
 		}
-		if n := t.frameOf(&c, at, instr); n != 0 {
+		if n := t.frameOf(&c, here, at, instr); n != 0 {
 			t.walk[depth&(depthMax-1)] = n
 			depth++
 		}
@@ -180,6 +189,9 @@ func (t *Table) read(to, from, n uintptr) bool {
 	return true
 }
 
+// object copies n bytes of an object, without what only builds without the global lock have.
+func (t *Table) object(to, at, n uintptr) bool { return t.read(to, at+t.head, n) }
+
 // readable reports whether the n bytes from an address on can be read. For each page that it has
 // not met in this walk it asks the kernel, which reads the signal mask there before it refuses what
 // it was told to do with it.
@@ -208,7 +220,7 @@ func (t *Table) is(typ uintptr, known *uintptr, name uint64, n uintptr) (basic u
 	}
 	var head [5]uintptr // a PyTypeObject: the last words are a pointer to its name, and that size
 	got := uint64(0)
-	if typ == 0 || !t.read(uintptr(unsafe.Pointer(&head)), typ, unsafe.Sizeof(head)) ||
+	if typ == 0 || !t.object(uintptr(unsafe.Pointer(&head)), typ, unsafe.Sizeof(head)) ||
 		!t.read(uintptr(unsafe.Pointer(&got)), head[3], n) || got != name {
 		return 0, false
 	}
