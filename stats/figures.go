@@ -150,8 +150,8 @@ type Heap struct {
 	HugeCacheMisses uint64
 	// Exact. Mappings for which TA_HUGEPAGES=auto advised huge pages.
 	BytesHugepagesAdvised uint64
-	// Exact. Times that memory became short: near the control group's limit, by the kernel's
-	// stalls, or for another process of TA_GROUP.
+	// Exact. Times that memory became short: near the control group's limit, by stalls, or for
+	// another process of TA_GROUP.
 	Pressures uint64
 	// Exact, in whole pages. Unused memory returned because memory was short.
 	BytesPressure uint64
@@ -161,8 +161,7 @@ type Heap struct {
 	QuarantineBlocks uint64
 	// Exact, in class-rounded bytes. Their size.
 	QuarantineBytes uint64
-	// Exact. With TA_SECURE=1: large blocks without guards, because addresses or mappings were
-	// scarce.
+	// Exact. With TA_SECURE=1: large blocks without guards, for lack of addresses or mappings.
 	UnguardedBlocks uint64
 	// The size classes used, smallest first.
 	SizeClasses [ClassMax]Class
@@ -213,8 +212,8 @@ type Group struct {
 	NameLen uint64
 	// Up to 256 bytes; invalid UTF-8 is U+FFFD (TA_GROUP).
 	Name [NameSize]byte
-	// Exact. What is kept of each cap for this process (TA_GROUP_MIN); 0 also where the caps were
-	// too small.
+	// Exact. What this process keeps of each cap (TA_GROUP_MIN); 0 also where the caps were too
+	// small.
 	Min uint64
 }
 
@@ -251,8 +250,8 @@ type Tier struct {
 	CapacitySoft uint64
 	// The hard cap, for same_memory too.
 	CapacityHard uint64
-	// Sampled. Memory of other tiers on this tier's nodes, brought by the kernel. It counts against
-	// a soft cap. 0 unless the tier has only a soft cap and NUMA balancing is on.
+	// Sampled. Memory of other tiers that the kernel brought to this tier's nodes. A soft cap
+	// counts it. 0 unless the tier has only a soft cap and NUMA balancing is on.
 	KernelMovedIn uint64
 	// Sampled. Memory of this tier on other nodes; a soft cap does not count it.
 	KernelMovedOut uint64
@@ -321,7 +320,7 @@ type Following struct {
 	DownColder Moves
 	// To a slower tier from one over its soft cap.
 	DownSoftcap Moves
-	// The memory could not move now, or the kernel left some pages. Pages that moved count in
+	// The memory could not move, or the kernel left some pages. Pages that moved count in
 	// migrations alone.
 	Refused Moves
 	// Put off because the other tier was full.
@@ -402,7 +401,7 @@ type Device struct {
 	Misses uint64
 	// Exact. Requests served by the driver, such as pitched memory.
 	ForeignCalls uint64
-	// Exact. Requests that failed for lack of memory or because of the hard cap.
+	// Exact. Requests that failed for lack of memory or by the hard cap.
 	Refused uint64
 	// Exact. Requests that waited for the device.
 	Waits uint64
@@ -572,7 +571,7 @@ type Share struct {
 	Name [48]byte
 	// Its group, whose caps are one budget.
 	Group [48]byte
-	// Whether its proportion was given or is an equal part of the rest. 1: manual.
+	// Whether its proportion is given or an equal part of the rest. 1: manual.
 	Manual uint64
 	// Part of the manager's total. In millionths.
 	Proportion uint64

@@ -78,7 +78,7 @@ var device = &object{
 		f("foreign_calls", count, counter, exact,
 			"Requests served by the driver, such as pitched memory."),
 		f("refused", count, counter, exact,
-			"Requests that failed for lack of memory or because of the hard cap."),
+			"Requests that failed for lack of memory or by the hard cap."),
 		f("waits", count, counter, exact,
 			"Requests that waited for the device."),
 		f("frees_invalid", count, counter, exact,

@@ -30,8 +30,8 @@ var following = &object{
 			ref(moves).
 			field("DownSoftcap", "Moves"),
 		f("refused", group, nested, plain,
-			"The memory could not move now, or the kernel left some pages. Pages that moved "+
-				"count in migrations alone.").
+			"The memory could not move, or the kernel left some pages. Pages that moved count in "+
+				"migrations alone.").
 			ref(moves).
 			field("Refused", "Moves"),
 		f("put_off", group, nested, plain,

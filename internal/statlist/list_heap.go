@@ -62,8 +62,8 @@ var heap = &object{
 		f("bytes_hugepages_advised", bytes, counter, exact,
 			"Mappings for which TA_HUGEPAGES=auto advised huge pages.").obvious(),
 		f("pressures", count, counter, exact,
-			"Times that memory became short: near the control group's limit, by the kernel's "+
-				"stalls, or for another process of TA_GROUP."),
+			"Times that memory became short: near the control group's limit, by stalls, or for "+
+				"another process of TA_GROUP."),
 		f("bytes_pressure", bytes, counter, inPages,
 			"Unused memory returned because memory was short."),
 		f("zero_blocks_live", count, gauge, exact,
@@ -73,8 +73,7 @@ var heap = &object{
 		f("quarantine_bytes", bytes, gauge, inClasses,
 			"Their size.").obvious(),
 		f("unguarded_blocks", count, counter, exact,
-			"With TA_SECURE=1: large blocks without guards, because addresses or mappings were "+
-				"scarce."),
+			"With TA_SECURE=1: large blocks without guards, for lack of addresses or mappings."),
 		f("size_classes", list, nested, plain,
 			"The size classes used, smallest first.").obvious().
 			list(sizeClass).

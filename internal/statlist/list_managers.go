@@ -50,7 +50,7 @@ var instance = &object{
 			typed("[48]byte").
 			write("w.named(\"group\", &s.Group)"),
 		f("pool", word, setting, plain,
-			"Whether its proportion was given or is an equal part of the rest.").
+			"Whether its proportion is given or an equal part of the rest.").
 			field("Manual", "uint64").
 			coded("names.pool", 1).
 			note("1: manual.").

@@ -14,8 +14,8 @@ var report = &object{
 		"ProgramLen Program",
 	figures: []figure{
 		f("schema", word, setting, plain,
-			"Name and version of this format. The version rises when a key changes its meaning "+
-				"or goes away. Ignore unknown keys.").
+			"Name and version of the format. The version rises when a key changes its meaning or "+
+				"goes away. Ignore unknown keys.").
 			schema("{\"const\": \"tieralloc.stats/1\"}").
 			write("w.word(\"schema\", stats.Schema)"),
 		f("version", word, setting, plain,
@@ -200,8 +200,8 @@ var policyGroup = &object{
 			typed("[NameSize]byte").
 			write("w.groupName(g)"),
 		f("bytes_min", bytes, setting, exact,
-			"What is kept of each cap for this process (TA_GROUP_MIN); 0 also where the caps "+
-				"were too small.").
+			"What this process keeps of each cap (TA_GROUP_MIN); 0 also where the caps were too "+
+				"small.").
 			field("Min", "uint64"),
 	},
 }

@@ -10,7 +10,7 @@ var site = &object{
 	},
 	def: "site",
 	meaning: "One stack that allocated, in all threads, tiers and hints. Figures are estimates " +
-		"from the blocks that the heap profile sampled (docs/profiles.md), in requested sizes.",
+		"by the heap profile's samples (docs/profiles.md), in requested sizes.",
 	figures: []figure{
 		f("bytes_total_alloc", bytes, counter, sampled,
 			"Size of all blocks allocated.").obvious(),

@@ -31,8 +31,8 @@ var tier = &object{
 		"Bytes live in the tier = bytes_total_alloc - bytes_total_freed = bytes_entered - " +
 		"bytes_left (in a forked child: of blocks from after the fork, until older ones move). " +
 		"Requests over a cap count by spans: runs of blocks of one class, or large blocks. A " +
-		"request sent to a slower tier counts there again. A large block over two tiers is a " +
-		"block of its first byte's tier; its bytes count where they are.",
+		"request sent to a slower tier counts there again. A large block over two tiers counts " +
+		"in its first byte's tier, its bytes where they are.",
 	figures: []figure{
 		f("alloc_calls", count, gauge, exact,
 			"Blocks allocated in the tier's spans.").obvious(),
@@ -59,9 +59,8 @@ var tier = &object{
 		f("capacity_hard", limit, setting, plain,
 			"The hard cap, for same_memory too.").obvious(),
 		f("kernel_moved_in", bytes, gauge, sampled,
-			"Memory of other tiers on this tier's nodes, brought by the kernel. It counts "+
-				"against a soft cap. 0 unless the tier has only a soft cap and NUMA "+
-				"balancing is on."),
+			"Memory of other tiers that the kernel brought to this tier's nodes. A soft cap "+
+				"counts it. 0 unless the tier has only a soft cap and NUMA balancing is on."),
 		f("kernel_moved_out", bytes, gauge, sampled,
 			"Memory of this tier on other nodes; a soft cap does not count it."),
 		f("bytes_hot", bytes, gauge, sampled,
