@@ -143,7 +143,7 @@ var variables = [tableSize]variable{
 	varDefaultHint:   {"TA_DEFAULT_HINT", hintsAccepted, "warm"},
 	varRules: {"TA_RULES",
 		"rules such as size>=64M,lib=libc10*:cold with ; between them (conditions size, thread," +
-			" program, lib; hints " + hintsAccepted + ")", noRules},
+			" program, lib, site; hints " + hintsAccepted + ")", noRules},
 	varThrottle: {"TA_THROTTLE", "account or sleep", "account"},
 	varModel:    {"TA_MODEL", "off, or cxl (50, 20 and 5 GiB/s, 2, 8 and 40us)", "off"},
 	varHugePages: {"TA_HUGEPAGES",
