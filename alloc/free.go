@@ -260,8 +260,8 @@ func (h *Heap) emptied(p *Page) bool {
 // retireCurrent is called when a current page may have become empty. Of empty pages of several
 // slices the thread keeps the last, so that allocating and freeing large blocks in turn costs
 // little. The one before it goes to the pool, which serves all classes: a program that grows an
-// array passes through many of these classes. A page of one block goes, too, until its class comes
-// for the steadyRun-th time in a row. So a buffer whose size changes gets the same addresses each
+// array passes through many of these classes. A page of one block goes, too, the first steadyRun
+// times that its class comes in a row. So a buffer whose size changes gets the same addresses each
 // time, which the processor's caches have.
 //
 //	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for

@@ -88,7 +88,7 @@ func TestRetireInRotation(t *testing.T) {
 }
 
 // TestBufferOfChangingSize: one large buffer at a time, each of another size than the one before,
-// is served at the same address and takes no more memory than the largest.
+// is served at the same address, and takes no more memory than the largest and a segment's growth.
 func TestBufferOfChangingSize(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -108,7 +108,7 @@ func TestBufferOfChangingSize(t *testing.T) {
 		give(t, r, b, true)
 		sound(t)
 	}
-	if pool.count.peak > 2*sizeclass.MaxSize {
+	if pool.count.peak > sizeclass.MaxSize+firstGrowth<<SliceShift {
 		t.Errorf("%d bytes at most for one buffer of %d", pool.count.peak, sizeclass.MaxSize)
 	}
 }
