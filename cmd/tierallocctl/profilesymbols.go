@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -159,8 +160,15 @@ func (s *symbolizer) function(frame sourceFrame) *profile.Function {
 // bound.
 const longestName = 12
 
-// demangled writes a name of C++ or Rust as the source has it, without parameters. Other names
+// madeFrom matches what GCC adds to the names of the parts and copies that it makes of a function.
+var madeFrom = regexp.MustCompile(`(\.(cold|part|isra|constprop|lto_priv)(\.\d+)*)+$`)
+
+// demangled writes a name of C, C++ or Rust as the source has it, without parameters. Other names
 // stay.
 func demangled(name string) string {
-	return cmp.Or(demangle.Filter(name, demangle.NoParams, demangle.MaxLength(longestName)), name)
+	name = cmp.Or(demangle.Filter(name, demangle.NoParams, demangle.MaxLength(longestName)), name)
+	if at := madeFrom.FindStringIndex(name); at != nil && at[0] > 0 {
+		return name[:at[0]]
+	}
+	return name
 }

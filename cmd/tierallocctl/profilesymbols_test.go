@@ -349,6 +349,11 @@ func TestDemangled(t *testing.T) {
 		"_ZN4core3ptr13drop_in_place17h0123456789abcdefE": "core::ptr::drop_in_place",
 		"_RNvCs1234_7mycrate3foo":                         "mycrate::foo",
 		"_Znope":                                          "_Znope",
+		"_ZN3foo3barEv.cold":                              "foo::bar",
+		"work.cold":                                       "work",
+		"work.part.0.constprop.1.cold":                    "work",
+		"work.cold.water":                                 "work.cold.water",
+		".cold":                                           ".cold",
 	} {
 		if got := demangled(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
