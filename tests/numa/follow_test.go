@@ -1,6 +1,7 @@
 package numa
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ func TestFollow(t *testing.T) {
 	g := guest{nodes: "256/1/100/50000 384/0/400/6000", words: "transparent_hugepage=never",
 		files: []string{testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain"),
 			program(t, "hotset"), program(t, "torture", "-pthread"),
+			program(t, "churn", "-pthread"),
 			goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl")}}
 	g.checks = []check{
 		followed("blocks under a hard cap", follow+"TA_NORMAL_HARD=56M", "48 1000 90", 56),
@@ -29,6 +31,8 @@ func TestFollow(t *testing.T) {
 					t.Errorf("%s were on node 0", kib(most))
 				}
 			}},
+		{name: "churn", env: follow + "TA_NORMAL_HARD=32M TA_NORMAL_SOFT=24M",
+			script: "/guest/churn 0 1", judge: churnFollowed},
 		{name: "heat map", env: follow + "TA_NORMAL_HARD=56M TA_STATS_LIVE=/guest/live.%p",
 			script: heatScript, judge: drawn},
 		{name: "no cap", env: follow, script: "/guest/plain " + blocks, judge: neverFollowed,
@@ -44,6 +48,25 @@ func TestFollow(t *testing.T) {
 				"simulated, there is one kind of memory only\n"},
 	}
 	g.run(t)
+}
+
+// churnFollowed: while threads allocate and free, and memory moves down, node 0 has never more than
+// the cap.
+func churnFollowed(t *testing.T, r *results) {
+	const limit = 32 * mib
+	s := r.stats(t, "churn.json")
+	var most, last int64
+	if _, err := fmt.Sscanf(r.stdout, "most %d last %d\n", &most, &last); err != nil {
+		t.Fatalf("%v:\n%s", err, r.stdout)
+	}
+	if peak := s.Tiers["normal"].Peak; peak > limit || most > limit || most < limit/2 {
+		t.Errorf("%s charged, %s on node 0", kib(peak), kib(most))
+	}
+	f := s.Following
+	if f == nil || f.Samples < 2 || f.DownSoft.Bytes+f.DownColder.Bytes == 0 {
+		t.Errorf("nothing was followed: %+v", f)
+	}
+	t.Logf("%s charged, %s on node 0, %+v", kib(s.Tiers["normal"].Peak), kib(most), f)
 }
 
 // heatScript draws the heat of hotset.c until a hot block went up and is seen in the fast tier.
