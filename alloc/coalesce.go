@@ -343,7 +343,7 @@ func extentsMost() uintptr {
 		if page == 0 {
 			return most
 		}
-		if to := raw.Reserve(raw.Page); to != 0 && raw.MoveContents(page, raw.Page, to) == 0 {
+		if to := raw.MapBarred(raw.Page); to != 0 && raw.MoveContents(page, raw.Page, to) == 0 {
 			unmapFresh(to, raw.Page)
 			most = hugeExtents
 		}

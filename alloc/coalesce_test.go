@@ -224,7 +224,7 @@ func TestCoalesceRefused(t *testing.T) {
 func TestCoalesceRefusedFar(t *testing.T) {
 	const leafSpan, first, second = 1 << RootShift, 20 * mib, 13 * mib
 	h := hugeWorld(t)
-	room := raw.Reserve(4 * leafSpan)
+	room := raw.MapBarred(4 * leafSpan)
 	if room == 0 {
 		t.Skip("no addresses")
 	}

@@ -55,22 +55,17 @@ func guardPagesAlloc(h *Heap, n, align, how uintptr) uintptr {
 
 // guardPagesTry charges and maps a block of n bytes.
 func guardPagesTry(h *Heap, n, align uintptr) *Page {
-	placement, size, first, ok := h.reserveHuge(raw.RoundUp(n, SliceSize), false)
+	size, placement, first, ok := h.reserveHuge(raw.RoundUp(n, SliceSize), false)
 	if !ok {
 		return nil
 	}
 	atomic.AddUint64(&pool.count.hugeMisses, 1)
 	used := raw.RoundUp(n, raw.Page)
 	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
-	base, whole, start := guardPagesMap(h.Thread.token, size, used, align)
+	start, base, whole := guardPagesMap(h.Thread.token, size, used, align)
 	var p *Page
 	if start != 0 {
-		first.settlePages(start, size, placement, false)
-		if placement != placementPin || !bound || pin(start, used) {
-			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
-				uint32(homeOf(uintptr(h.Hint))), first, false)
-		}
-		if p == nil {
+		if p = h.adoptFresh(start, size, used, placement, first, false); p == nil {
 			raw.Unmap(base, whole)
 		}
 	}
@@ -89,7 +84,7 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 
 // guardPagesMap maps whole bytes at base for a block of size bytes at start, a multiple of align.
 // used bytes of the block are accessible.
-func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr) {
+func guardPagesMap(token, size, used, align uintptr) (start, base, whole uintptr) {
 	r := uintptr(random())
 	before, after := guardPagesLeast+r%guardPagesRandom, guardPagesLeast+r>>32%guardPagesRandom
 	whole = size + (before+after)<<SliceShift + align
@@ -101,7 +96,7 @@ func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr
 	if base != 0 {
 		start = raw.RoundUp(base+before<<SliceShift, align)
 		if raw.Open(start, used) {
-			return base, whole, start
+			return start, base, whole
 		}
 		raw.Unmap(base, whole)
 	}
@@ -112,7 +107,7 @@ func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr
 	if start != 0 {
 		atomic.AddUint64(&withoutGuardPages, 1)
 	}
-	return start, size, start
+	return start, start, size
 }
 
 // spareAddresses returns the bytes of addresses that must stay free beside a block with guards.
@@ -136,7 +131,7 @@ func mapBeside(n, spare uintptr) uintptr {
 		}
 		atomic.StoreUint32(&guardPagesDropped, 0)
 	}
-	return raw.Reserve(n)
+	return raw.MapBarred(n)
 }
 
 // dropGuardPagesLocking is dropGuardPages for a caller that does not hold poolLock.

@@ -72,7 +72,7 @@ func takeAligned(size, align uintptr, reserve bool) uintptr {
 
 func mapOrReserve(n uintptr, reserve bool) uintptr {
 	if reserve {
-		return raw.Reserve(n)
+		return raw.MapBarred(n)
 	}
 	return raw.Map(n)
 }

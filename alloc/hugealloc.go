@@ -71,7 +71,7 @@ func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
 // pages, if the tier asks for those.
 func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr) {
 	page, asked := uintptr(0), size
-	placement, size, first, ok := h.reserveHuge(size, reserved)
+	size, placement, first, ok := h.reserveHuge(size, reserved)
 	if !ok {
 		return nil, 0
 	}
@@ -94,11 +94,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 		start = mapHugeBlock(h.Thread.token, size, align, placement)
 	}
 	if start != 0 {
-		first.settlePages(start, size, placement, page != 0)
-		if placement != placementPin || !bound || pin(start, size) {
-			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
-				uint32(homeOf(uintptr(h.Hint))), first, false)
-		}
+		p = h.adoptFresh(start, size, size, placement, first, page != 0)
 		if p == nil {
 			first.giveBack(h.Thread.token, start, size, placement)
 		}
@@ -112,6 +108,18 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	}
 	cutSplit(h.Thread.token, p, first.bytes)
 	return p, ZeroBit
+}
+
+// adoptFresh makes a huge block of a fresh mapping that reserveHuge has charged, or returns nil.
+// used bytes of it are accessible.
+func (h *Heap) adoptFresh(start, size, used, placement uintptr, first firstPart,
+	hugetlb bool) *Page {
+	first.settlePages(start, size, placement, hugetlb)
+	if placement == placementPin && bound && !pin(start, used) {
+		return nil
+	}
+	return hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
+		uint32(homeOf(uintptr(h.Hint))), first, false)
 }
 
 // hugeResize makes the block of p n bytes long, in place or by moving its page

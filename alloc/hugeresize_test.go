@@ -19,7 +19,7 @@ func TestMoveAnywhere(t *testing.T) {
 		t.Fatal("no room")
 	}
 	// the kernel goes downwards: what is unmapped of it is the highest that is large enough
-	plug := raw.Reserve(area)
+	plug := raw.MapBarred(area)
 	raw.Unmap(plug, area/2+3*raw.Page)
 	start := hugeMoveAnywhere(h.Thread.token, p, size)
 	raw.Unmap(plug+area/2+3*raw.Page, area/2-3*raw.Page)

@@ -137,7 +137,7 @@ func limitAddresses(n uintptr) {
 
 // reservable reports whether the kernel has n more bytes of addresses, and a mapping for them.
 func reservable(n uintptr) bool {
-	at := raw.Reserve(n)
+	at := raw.MapBarred(n)
 	if at != 0 {
 		raw.Unmap(at, n)
 	}

@@ -81,10 +81,11 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 	default:
 		b = h.allocClass(sizeclass.Of(n), sizeclass.Granule)
 	}
+	if b != 0 && tiers.AnyThrottled() {
+		h.throttle(b, n)
+	}
 	if b == 0 {
 		stats.Put1(config.LogError, stats.EventNoMemory, n, 0)
-	} else if tiers.AnyThrottled() {
-		h.throttle(b, n)
 	}
 	return b
 }
@@ -96,12 +97,12 @@ func (h *Heap) throttle(b, n uintptr) {
 	if p == nil {
 		return
 	}
-	there := p.blockElsewhere(n)
+	there, tier, rest := p.blockTiers(n)
 	if there != 0 {
-		tiers.Wait(tierOf(p.unmigratedIn), there, h.Thread.Now)
+		tiers.Wait(tier, there, h.Thread.Now)
 	}
 	if there < n || n == 0 {
-		tiers.Wait(tierOf(p.placement), n-there, h.Thread.Now)
+		tiers.Wait(rest, n-there, h.Thread.Now)
 	}
 }
 
@@ -113,9 +114,9 @@ func Charge(h *Heap, tier, n uintptr) (ns uint64) { return tiers.Wait(tier, n, h
 // thread of h.
 func Copied(h *Heap, b, n uintptr) {
 	if p := Lookup(b); p != nil {
-		there := p.blockElsewhere(n)
-		tiers.WaitCopy(tierOf(p.unmigratedIn), there, h.Thread.Now)
-		tiers.WaitCopy(tierOf(p.placement), n-there, h.Thread.Now)
+		there, tier, rest := p.blockTiers(n)
+		tiers.WaitCopy(tier, there, h.Thread.Now)
+		tiers.WaitCopy(rest, n-there, h.Thread.Now)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"tieralloc/internal/raw"
 	"tieralloc/numa"
 	"tieralloc/tiers"
 )
@@ -141,19 +140,9 @@ const moveChunk = 32 << 20
 
 // residentOff is how many of the n bytes at addr are resident on other nodes.
 func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
-	scratch := raw.Map(numa.ScratchBytes)
-	if scratch == 0 {
-		return n // it cannot be told: as if nothing had moved
-	}
 	var r numa.Residency
-	numa.Count(addr, n, scratch, &r)
-	unmapFresh(scratch, numa.ScratchBytes)
-	for node := range r.Node {
-		if nodes>>(uint(node)&63)&1 == 0 {
-			bytes += uintptr(r.Node[node])
-		}
-	}
-	return bytes + uintptr(r.Failed)
+	numa.Count(addr, n, &r)
+	return uintptr(r.On(^nodes) + r.Failed)
 }
 
 // putIn records that a span in use is in another placement now, but for unmigrated pages that are

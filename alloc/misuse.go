@@ -194,10 +194,11 @@ func tellFound(l *raw.Line, p *Page, slot, what uintptr) {
 
 // tellBlock names a live block.
 func tellBlock(l *raw.Line, p *Page, b uintptr) {
+	n := p.usable(b)
 	l.Text("the block at ")
 	l.Hex(b)
 	l.Text(" of ")
-	l.Dec(uint64(p.usable(b)))
+	l.Dec(uint64(n))
 	l.Text(" bytes, size class ")
 	l.Dec(uint64(p.Size))
 	l.Text(",")

@@ -219,7 +219,7 @@ func (p *Page) prefault(at, end uintptr) {
 		return
 	}
 	_, errno := raw.Sys(syscall.SYS_MADVISE, from, min(prefaultBytes, start+p.bytes()-from),
-		madvPopulateWrite, 0, 0, 0)
+		raw.MadvPopulateWrite, 0, 0, 0)
 	if errno != 0 && errno != uintptr(syscall.ENOMEM) && errno != uintptr(syscall.EAGAIN) {
 		prefaultRefused = true
 	}

@@ -57,8 +57,7 @@ func mapReserve(start, n uintptr) bool {
 			return false
 		}
 		entry := (*uintptr)(raw.Ptr(mapRoot + a*8))
-		raw.FaultIn(mapRoot+a*8, 8)
-		if atomic.LoadUintptr(entry) != 0 {
+		if atomic.AddUintptr(entry, 0) != 0 { // see raw.FaultIn
 			continue
 		}
 		leaf := raw.Map(leafBytes)

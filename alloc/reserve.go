@@ -33,7 +33,7 @@ func (h *Heap) reserveIn(n uintptr) (placement uintptr, ok bool) {
 		switch {
 		case answer&tiers.Trim != 0:
 			tier := answer & (placementSlots - 1)
-			h.Thread.makeRoom(tier, n, tiers.Last(hint, tier, n))
+			h.Thread.makeRoom(tier, n, answer&tiers.Last != 0)
 			trimmed |= 1 << tier
 		case answer == tiers.Refused:
 			return 0, false
@@ -146,20 +146,20 @@ const pauseTime = 1000 // nanoseconds; the kernel adds its timer slack
 
 // reserveHuge charges a huge block of size bytes, or more if the placement rounds up. If there is a
 // first part, only the rest is in the placement.
-func (h *Heap) reserveHuge(size uintptr, reserved bool) (placement, n uintptr, first firstPart,
+func (h *Heap) reserveHuge(size uintptr, reserved bool) (n, placement uintptr, first firstPart,
 	ok bool) {
 	if !reserved {
-		if placement, n, first, ok = h.reserveSplit(size); ok {
-			return placement, n, first, ok
+		if n, placement, first, ok = h.reserveSplit(size); ok {
+			return n, placement, first, ok
 		}
 	}
 	s := shape{n: size, pool: reserved}
 	placement, n, ok = h.reserveShape(placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint))), &s)
-	return placement, n, firstPart{}, ok
+	return n, placement, firstPart{}, ok
 }
 
 // reserveSplit is reserveHuge if the policy allows a split block.
-func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart, ok bool) {
+func (h *Heap) reserveSplit(size uintptr) (n, placement uintptr, first firstPart, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
 	alone := poolLock.Refuses(h.Thread.token) // the parts could not be recorded
 	if alone || hint >= hintMoved || placementOf(hint, 0) == placementPin {
@@ -175,7 +175,7 @@ func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart
 		switch {
 		case answer&tiers.Trim != 0:
 			tier := answer & (placementSlots - 1)
-			h.Thread.makeRoom(tier, n, tiers.Last(hint, tier, n))
+			h.Thread.makeRoom(tier, n, answer&tiers.Last != 0)
 			trimmed |= 1 << tier
 		case answer == tiers.Refused:
 			return 0, 0, firstPart{}, false
@@ -185,7 +185,7 @@ func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart
 				fit = n
 			}
 			tiers.Release(answer, n-fit)
-			return answer, fit, firstPart{uint32(tier), bytes}, true
+			return fit, answer, firstPart{uint32(tier), bytes}, true
 		}
 	}
 	return 0, 0, firstPart{}, false

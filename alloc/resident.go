@@ -153,7 +153,7 @@ func (f *finding) on(found uint64) uint64 {
 func (e *ranges) count(tier uintptr, a *asking) {
 	for i := uintptr(0); i < e.n && i < e.room; i++ {
 		if x := e.at(i); tierOf(x.placement) == tier {
-			numa.Count(x.addr, x.bytes, a.scratchAddr(), &a.found)
+			numa.Count(x.addr, x.bytes, &a.found)
 		}
 	}
 }
@@ -165,15 +165,12 @@ const samplePages = 2048
 
 // asking is the memory for queries of the kernel.
 type asking struct {
-	_       raw.OffHeap
-	found   numa.Residency
-	scratch [numa.ScratchBytes]byte
-	pages   [samplePages]uintptr
+	_     raw.OffHeap
+	found numa.Residency
+	pages [samplePages]uintptr
 }
 
 const askBytes = (unsafe.Sizeof(asking{}) + raw.Page - 1) &^ (raw.Page - 1)
-
-func (a *asking) scratchAddr() uintptr { return uintptr(unsafe.Pointer(&a.scratch)) }
 
 // sample asks for the nodes of some pages of a tier and returns their number. It divides the tier's
 // pages, in the order of its extents, into samplePages parts that differ by at most one page, and
@@ -196,7 +193,7 @@ func (e *ranges) sample(tier uintptr, a *asking) (n uintptr) {
 		}
 		passed += pages
 	}
-	numa.CountPages(uintptr(unsafe.Pointer(&a.pages)), n, a.scratchAddr(), &a.found)
+	numa.CountPages(uintptr(unsafe.Pointer(&a.pages)), n, &a.found)
 	return n
 }
 

@@ -213,9 +213,7 @@ func (h *Heap) settle(c uintptr) {
 	r.seen = pops
 	if r.forks != profile.Forks {
 		r.forks = profile.Forks
-		if r.left != 0 {
-			r.left = profile.Blocks(int64(sizeclass.Size(c)))
-		}
+		r.left = 0
 	}
 }
 

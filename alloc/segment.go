@@ -214,7 +214,7 @@ func mapSegment(placement, n, room, align uintptr, hugetlb bool) (addr, size, st
 	}
 	if addressLimit == 0 {
 		size = n + room + align - raw.Page + 2*margin
-		if addr = raw.Reserve(size); addr != 0 {
+		if addr = raw.MapBarred(size); addr != 0 {
 			start = raw.RoundUp(addr+margin, align)
 			if raw.Open(start, n) {
 				return addr, size, start

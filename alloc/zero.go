@@ -133,7 +133,7 @@ func zeroPage(hint uint32) *Page {
 // zeroMap reserves addresses for more zero pages.
 func zeroMap() bool {
 	const whole = zeroChunk + SliceSize - raw.Page
-	addr := raw.Reserve(whole)
+	addr := raw.MapBarred(whole)
 	if addr == 0 {
 		return false
 	}

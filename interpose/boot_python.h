@@ -7,7 +7,6 @@ struct ta_python {
 	uintptr_t thread;         // PyThreadState; 0: none
 	uintptr_t minor;          // its version, as package pystack takes it
 	uintptr_t eval, eval_end; // the function that interprets; both 0 where it is not known
-	uintptr_t cold, cold_end; // what the compiler has moved out of it; both 0 if that is nothing
 };
 
 // The answer needs no lock of Python's.

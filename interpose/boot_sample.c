@@ -26,8 +26,6 @@ static void set_python(struct ta_stack *s, const struct ta_python *p)
 	s->PythonMinor = p->minor;
 	s->Eval = p->eval;
 	s->EvalEnd = p->eval_end;
-	s->Cold = p->cold;
-	s->ColdEnd = p->cold_end;
 }
 
 NOINLINE void ta_sample_note(ta_heap *h)

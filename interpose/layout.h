@@ -246,8 +246,6 @@ struct ta_stack {
 	uint64_t PythonMinor;
 	uint64_t Eval;
 	uint64_t EvalEnd;
-	uint64_t Cold;
-	uint64_t ColdEnd;
 	uint64_t Unloads;
 	uint64_t Start;
 	uint64_t End;

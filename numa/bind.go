@@ -135,6 +135,41 @@ func BindApart(addr, n uintptr, p *Place) (errno uintptr) {
 	return setHome(addr, n, p.Nodes)
 }
 
+// Pin makes n bytes at addr resident on the nodes of p and no others, and binds them there, or
+// reports false. Their contents are kept.
+//
+// Binding untouched memory to a node (MPOL_BIND) would be wrong: a touch beyond what the node has
+// ends in the kernel killing the process, not in ENOMEM. So the pages are first populated under a
+// preference, which may be served from elsewhere, then looked at, and bound only when all of them
+// are where they should be.
+func Pin(addr, n uintptr, p *Place) bool {
+	free := uint64(0)
+	for node := uintptr(0); node < 64; node++ {
+		if p.Nodes>>node&1 != 0 {
+			free += MemFree(node)
+		}
+	}
+	prefer := Place{Nodes: p.Nodes, Mode: PreferredMany}
+	if uint64(n) > free || Bind(addr, n, &prefer, false) != 0 {
+		return false
+	}
+	populate(addr, n)
+	var r Residency
+	Count(addr, n, &r)
+	return r.On(p.Nodes) == uint64(n) && Bind(addr, n, p, false) == 0
+}
+
+// populate touches every page.
+func populate(addr, n uintptr) {
+	_, errno := raw.Sys(syscall.SYS_MADVISE, addr, n, raw.MadvPopulateWrite, 0, 0, 0)
+	if errno != uintptr(syscall.EINVAL) {
+		return
+	}
+	for at := uintptr(0); at < n; at += raw.Page {
+		raw.StoreByte(addr+at, raw.LoadByte(addr+at))
+	}
+}
+
 // setHome makes the first of the nodes the home node of the policy of the n bytes at addr.
 func setHome(addr, n uintptr, nodes uint64) (errno uintptr) {
 	const setMempolicyHomeNode = 450 // Linux 5.17
@@ -148,10 +183,7 @@ func setHome(addr, n uintptr, nodes uint64) (errno uintptr) {
 
 // Unpolicy gives the n bytes at addr the default policy again. Pages stay where they
 // are. Precondition: addr is a multiple of the page size.
-func Unpolicy(addr, n uintptr) (errno uintptr) {
-	_, errno = raw.Sys(syscall.SYS_MBIND, addr, n, Default, 0, 0, 0)
-	return errno
-}
+func Unpolicy(addr, n uintptr) (errno uintptr) { return mbind(addr, n, 0, Default, false) }
 
 func mbind(addr, n uintptr, nodes uint64, mode uint32, move bool) (errno uintptr) {
 	const moveFlag = 2 // MPOL_MF_MOVE
@@ -164,4 +196,74 @@ func mbind(addr, n uintptr, nodes uint64, mode uint32, move bool) (errno uintptr
 	_, errno = raw.Sys(syscall.SYS_MBIND, addr, n, uintptr(mode), uintptr(unsafe.Pointer(&set)),
 		maxNode, flags)
 	return errno
+}
+
+// Residency is how many bytes are on each node. Count and CountPages add to it.
+//
+//	ΣNode + Absent + Failed = the bytes counted, rounded to pages
+type Residency struct {
+	Node   [64]uint64
+	Absent uint64 // never written, swapped out, or not mapped at all
+	Failed uint64 // the kernel did not answer, or the node is above 63
+}
+
+// On returns the bytes on the nodes of a set.
+func (r *Residency) On(nodes uint64) (bytes uint64) {
+	for node := range r.Node {
+		if nodes>>(uint(node)&63)&1 != 0 {
+			bytes += r.Node[node]
+		}
+	}
+	return bytes
+}
+
+const batch = 64 // pages asked for in one call: what it needs lies on the caller's stack
+
+// Count adds the nodes of the pages of the n bytes at addr to r. Pages of all sizes are counted in
+// units of 4 KiB. A page that was read and never written counts as absent, because it is the
+// kernel's shared page of zeros.
+//
+// The kernel examines each page, which takes 0.1 to 0.3 µs.
+func Count(addr, n uintptr, r *Residency) {
+	var pages [batch]uintptr
+	end := raw.RoundUp(addr+n, raw.Page)
+	for addr &^= raw.Page - 1; addr < end; {
+		count := min((end-addr)/raw.Page, batch)
+		for i := uintptr(0); i < count; i++ {
+			pages[i&(batch-1)] = addr
+			addr += raw.Page
+		}
+		CountPages(uintptr(unsafe.Pointer(&pages)), count, r)
+	}
+}
+
+// CountPages is Count for the n pages whose addresses are the words at pages.
+func CountPages(pages, n uintptr, r *Residency) {
+	var status [batch]int32
+	for n > 0 {
+		count := min(n, batch)
+		// Without target nodes the call moves nothing and returns the node of each page.
+		_, errno := raw.Sys(syscall.SYS_MOVE_PAGES, 0, count, pages, 0,
+			uintptr(unsafe.Pointer(&status)), 0)
+		for i := uintptr(0); errno == 0 && i < count; i++ {
+			r.add(status[i&(batch-1)])
+		}
+		if errno != 0 {
+			r.Failed += uint64(count * raw.Page)
+		}
+		pages += count * 8
+		n -= count
+	}
+}
+
+// add counts one page by its status, a node or an errno below zero.
+func (r *Residency) add(status int32) {
+	switch {
+	case status >= 0 && status < 64:
+		r.Node[status&63] += raw.Page
+	case status == -int32(syscall.ENOENT), status == -int32(syscall.EFAULT):
+		r.Absent += raw.Page
+	default:
+		r.Failed += raw.Page
+	}
 }

@@ -17,20 +17,17 @@ import (
 // Tests here use the kernel of this machine, whatever nodes it has: they do more in
 // the guest of tests/numa than on a machine with one.
 
-// mapped is n bytes of small pages, and memory for Count to work in.
-func mapped(tb testing.TB, n uintptr) (addr, scratch uintptr) {
+// mapped is n bytes of small pages.
+func mapped(tb testing.TB, n uintptr) (addr uintptr) {
 	tb.Helper()
-	addr, scratch = raw.Map(n), raw.Map(ScratchBytes)
-	if addr == 0 || scratch == 0 {
+	addr = raw.Map(n)
+	if addr == 0 {
 		tb.Fatal("no memory")
 	}
 	const noHugePage = 15 // MADV_NOHUGEPAGE: then a page is there only when it was touched
 	raw.Sys(syscall.SYS_MADVISE, addr, n, noHugePage, 0, 0, 0)
-	tb.Cleanup(func() {
-		raw.Unmap(addr, n)
-		raw.Unmap(scratch, ScratchBytes)
-	})
-	return addr, scratch
+	tb.Cleanup(func() { raw.Unmap(addr, n) })
+	return addr
 }
 
 // touch writes to every page.
@@ -50,9 +47,9 @@ func intact(addr, n uintptr) bool {
 	return true
 }
 
-func counted(addr, n, scratch uintptr) *Residency {
+func counted(addr, n uintptr) *Residency {
 	r := new(Residency)
-	Count(addr, n, scratch, r)
+	Count(addr, n, r)
 	return r
 }
 
@@ -101,22 +98,22 @@ func policyAt(tb testing.TB, addr uintptr) (policy string) {
 func TestBind(t *testing.T) {
 	const n = 1 << 20
 	for _, node := range usableNodes() {
-		addr, scratch := mapped(t, n)
+		addr := mapped(t, n)
 		place := Place{Nodes: 1 << node, Mode: PreferredMany}
 		if errno := Bind(addr, n, &place, false); errno != 0 {
 			t.Fatalf("node %d: errno %d", node, errno)
 		}
-		if r := counted(addr, n, scratch); *r != (Residency{Absent: n}) {
+		if r := counted(addr, n); *r != (Residency{Absent: n}) {
 			t.Errorf("node %d, untouched: %+v", node, r)
 		}
 		touch(addr, n)
-		if r := counted(addr, n, scratch); r.Node[node] != n || r.Absent+r.Failed != 0 {
+		if r := counted(addr, n); r.Node[node] != n || r.Absent+r.Failed != 0 {
 			t.Errorf("node %d, touched: %+v", node, r)
 		}
 		if errno := Unpolicy(addr, n); errno != 0 {
 			t.Errorf("Unpolicy: errno %d", errno)
 		}
-		if r := counted(addr, n, scratch); r.Node[node] != n {
+		if r := counted(addr, n); r.Node[node] != n {
 			t.Errorf("node %d, without a policy again: %+v", node, r)
 		}
 	}
@@ -139,7 +136,7 @@ func TestBindPolicies(t *testing.T) {
 		{PreferredMany, []string{"prefer (many):" + id, "prefer:" + id}},
 		{WeightedInterleave, []string{"weighted interleave:" + id, "interleave:" + id}},
 	} {
-		addr, _ := mapped(t, n)
+		addr := mapped(t, n)
 		place := Place{Nodes: 1 << last, Mode: c.mode}
 		if errno := Bind(addr, n, &place, false); errno != 0 {
 			t.Errorf("mode %d: errno %d", c.mode, errno)
@@ -158,7 +155,7 @@ func TestBindPolicies(t *testing.T) {
 // TestBindMoves goes round all nodes and back, and looks at contents and places.
 func TestBindMoves(t *testing.T) {
 	const n = 4 << 20
-	addr, scratch := mapped(t, n)
+	addr := mapped(t, n)
 	touch(addr, n)
 	nodes := usableNodes()
 	for _, node := range append(nodes, nodes[0]) {
@@ -166,7 +163,7 @@ func TestBindMoves(t *testing.T) {
 		if errno := Bind(addr, n, &place, true); errno != 0 {
 			t.Fatalf("to node %d: errno %d", node, errno)
 		}
-		if r := counted(addr, n, scratch); r.Node[node] != n {
+		if r := counted(addr, n); r.Node[node] != n {
 			t.Errorf("moved to node %d: %+v", node, r)
 		}
 		if !intact(addr, n) {
@@ -177,7 +174,7 @@ func TestBindMoves(t *testing.T) {
 
 func TestBindErrors(t *testing.T) {
 	const n = 4 * raw.Page
-	addr, _ := mapped(t, n)
+	addr := mapped(t, n)
 	good := Place{Nodes: 1 << usableNodes()[0], Mode: PreferredMany}
 	before := lacking
 	for _, c := range []struct {
@@ -217,7 +214,7 @@ func TestBindOldKernel(t *testing.T) {
 	for _, node := range nodes {
 		set |= 1 << node
 	}
-	addr, _ := mapped(t, n)
+	addr := mapped(t, n)
 	if errno := Bind(addr, n, &Place{Nodes: set, Mode: PreferredMany}, false); errno != 0 {
 		t.Errorf("errno %d", errno)
 	}
@@ -251,7 +248,7 @@ func TestBindBalanced(t *testing.T) {
 		{Balanced | 1<<PreferredMany, []string{"prefer:" + id}},
 	} {
 		lacking = c.lacking
-		addr, _ := mapped(t, n)
+		addr := mapped(t, n)
 		if errno := Bind(addr, n, &place, false); errno != 0 {
 			t.Fatalf("lacking %#x: errno %d", c.lacking, errno)
 		}
@@ -280,7 +277,7 @@ func TestBindPromote(t *testing.T) {
 		if i == len(nodes) {
 			lacking |= homeBit
 		}
-		addr, scratch := mapped(t, 2*n)
+		addr := mapped(t, 2*n)
 		place := Place{Nodes: 1 << node, Promote: all &^ (1 << node),
 			Mode: PreferredMany | Balanced}
 		Bind(addr, n, &Place{Nodes: place.Promote, Mode: Strict}, false)
@@ -289,7 +286,7 @@ func TestBindPromote(t *testing.T) {
 			t.Fatalf("node %d: errno %d", node, errno)
 		}
 		touch(addr+n, n)
-		if r := counted(addr, 2*n, scratch); r.Node[node] != 2*n {
+		if r := counted(addr, 2*n); r.Node[node] != 2*n {
 			t.Errorf("node %d: %+v", node, r)
 		}
 		alone := strings.HasSuffix(policyAt(t, addr), ":"+strconv.Itoa(node))

@@ -28,7 +28,7 @@ type request struct {
 }
 
 // Reserve charges n bytes for a hint to a tier, as the table of the package says, and returns the
-// number of the tier. The answer may also be Refused, or Trim with a tier in its lowest bits.
+// number of the tier. The answer may also be Refused, or Trim (perhaps with Last) with a tier in its lowest bits.
 // trimmed has a bit for each tier that the caller has trimmed for this request. Reserve names each
 // tier at most once, so four calls end a request.
 func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
@@ -55,7 +55,7 @@ func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 			closing, limit = &r.full, a.hard
 		}
 		if trimmed&bit == 0 && size <= limit {
-			return Trim | i
+			return trim(r.home, i, size, pinned)
 		}
 		*closing |= bit
 		r.asked |= 1 << (of(i).account & slotMask)
@@ -125,26 +125,21 @@ func (r *request) violate() {
 	}
 }
 
-// Last reports whether a request of n bytes for a hint fails unless the given tier gets room: this
-// tier is full, the faster tiers from the home of the hint on are full, and no slower tier may take
-// the request.
-func Last(hint, tier, n uintptr) bool {
+// trim returns the answer that asks for room in a tier for n bytes.
+func trim(home, tier uintptr, n uint64, pinned bool) (answer uintptr) {
 	asked := uintptr(0)
-	for i := Home(hint); i <= tier && i < tierCount; i++ {
-		if !Full(i, n) {
-			return false
+	for i := home; i <= tier && i < tierCount; i++ {
+		if !Full(i, uintptr(n)) {
+			return Trim | tier
 		}
 		asked |= 1 << (of(i).account & slotMask)
 	}
-	if uint32(hint) == config.HintPinFast || !RoutesSlow() {
-		return true
-	}
-	for i := tier + 1; i < tierCount; i++ {
-		if asked>>(of(i).account&slotMask)&1 == 0 && uint64(n) <= memory(i).hard {
-			return false
+	for i := tier + 1; i < tierCount && !pinned && RoutesSlow(); i++ {
+		if asked>>(of(i).account&slotMask)&1 == 0 && n <= memory(i).hard {
+			return Trim | tier
 		}
 	}
-	return true
+	return Trim | Last | tier
 }
 
 // RoutesSlow reports whether memory goes to a slower tier when a tier is at its hard cap.

@@ -89,7 +89,7 @@ func reserve(hint, n uintptr) (answer uintptr, asked []uintptr) {
 		if answer&Trim == 0 {
 			return answer, asked
 		}
-		tier := answer &^ Trim
+		tier := answer & slotMask
 		asked = append(asked, tier)
 		trimmed |= 1 << tier
 	}

@@ -89,7 +89,7 @@ func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) 
 		ends := !d.sent && policy.onHardcap == config.HardcapFail
 		if trimmed&bit == 0 && (size <= limit || !d.cut && !ends) {
 			d.undo()
-			return Trim | i
+			return trim(d.home, i, n, false)
 		}
 		d.close(bit, full)
 		asked |= account

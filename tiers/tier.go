@@ -11,6 +11,9 @@ import (
 const (
 	Refused = 1 << 8 // nothing was charged; do not ask again
 	Trim    = 1 << 9 // with the number of a tier: give back what is cached there, then ask again
+	// with Trim: the request is refused unless that tier gets room. It and the faster tiers from
+	// the home on are full, and no slower one may take the request.
+	Last = 1 << 10
 )
 
 const (

@@ -168,12 +168,12 @@ func Room(account uintptr) uint64 {
 		return Uncapped
 	}
 	p.reap(reapAsked)
-	return hard - min(p.reserved(account), hard)
+	return hard - min(p.claimed(account), hard)
 }
 
-// reserved returns the bytes of an account that no member could take: what is reserved, and the
+// claimed returns the bytes of an account that no member could take: what is reserved, and the
 // other members' floors.
-func (p *Page) reserved(account uintptr) (n uint64) {
+func (p *Page) claimed(account uintptr) (n uint64) {
 	for i := uintptr(0); i < p.high(); i++ {
 		s := p.share(i, account)
 		if used := s.Used(); i == self.slot {

@@ -14,14 +14,14 @@ func mapped(addr, n uintptr) bool {
 // refuses, whether it has unmapped the target by then or not.
 func TestMove(t *testing.T) {
 	const size = 16 * Page
-	from, to := Map(size), Reserve(2*size)
+	from, to := Map(size), MapBarred(2*size)
 	Store(from+Page, 42)
 	if errno := Move(from, size, 2*size, to); errno != 0 || Load(to+Page) != 42 ||
 		mapped(from, Page) {
 		t.Fatalf("moved with errno %d", errno)
 	}
 	StoreByte(to+2*size-1, 1)
-	gone, target := Map(size), Reserve(size)
+	gone, target := Map(size), MapBarred(size)
 	Unmap(gone, size)
 	// since Linux 6.17 the kernel looks at the source first
 	if Move(gone, size, size, target) == 0 || mapped(target, Page) {
@@ -44,7 +44,7 @@ func TestMark(t *testing.T) {
 	if reads(at, 0) || reads(at, 7) {
 		t.Error("there is something to read where nothing is mapped")
 	}
-	at = Reserve(Page)
+	at = MapBarred(Page)
 	if reads(at, 0) {
 		t.Error("what may not be read is read")
 	}

@@ -8,7 +8,6 @@ package raw
 
 import (
 	"runtime/cgo"
-	"sync/atomic"
 	"unsafe"
 )
 
@@ -32,14 +31,6 @@ func LoadByte(addr uintptr) byte { return *(*byte)(Ptr(addr)) }
 
 // StoreByte writes the byte at addr.
 func StoreByte(addr uintptr, b byte) { *(*byte)(Ptr(addr)) = b }
-
-// FaultIn faults n bytes at addr in to be written, where addr is a multiple of 8. What is zero and
-// read first would be faulted in twice: as the kernel's page of zeros, and as one that is written.
-func FaultIn(addr, n uintptr) {
-	for a := addr; a < addr+n; a = RoundUp(a+1, Page) {
-		atomic.AddUintptr((*uintptr)(Ptr(a)), 0)
-	}
-}
 
 // Bytes returns the address of a string's first byte. The length is len(s).
 func Bytes(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) }

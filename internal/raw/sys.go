@@ -1,6 +1,7 @@
 package raw
 
 import (
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -17,6 +18,7 @@ const (
 	ClockReal         = 0
 	ClockThread       = 3 // processor time of the thread
 	MadvDontNeed      = 4
+	MadvPopulateWrite = 23           // Linux 5.14
 	AtFdCwd           = ^uintptr(99) // AT_FDCWD is -100
 	FutexWait         = 128          // FUTEX_WAIT_PRIVATE
 	AtSymlinkNoFollow = 0x100
@@ -34,8 +36,8 @@ func Sys(nr, a, b, c, d, e, f uintptr) (r uintptr, errno uintptr) {
 // refuses.
 func Map(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_READ|syscall.PROT_WRITE, 0) }
 
-// Reserve maps n bytes that can be neither read nor written. It returns 0 when the kernel refuses.
-func Reserve(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_NONE, 0) }
+// MapBarred maps n bytes that can be neither read nor written. It returns 0 when the kernel refuses.
+func MapBarred(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_NONE, 0) }
 
 // Allow lets n bytes at addr be read and written, with the contents that they have. It reports
 // false when the kernel refuses. It is for what follows another refusal of the kernel: a filter of
@@ -77,6 +79,14 @@ func Unmap(addr, n uintptr) bool {
 func Discard(addr, n uintptr) bool {
 	_, errno := Sys(syscall.SYS_MADVISE, addr, n, MadvDontNeed, 0, 0, 0)
 	return errno == 0
+}
+
+// FaultIn faults n bytes at addr in to be written, where addr is a multiple of 8. What is zero and
+// read first would be faulted in twice: as the kernel's page of zeros, and as one that is written.
+func FaultIn(addr, n uintptr) {
+	for a := addr; a < addr+n; a = RoundUp(a+1, Page) {
+		atomic.AddUintptr((*uintptr)(Ptr(a)), 0)
+	}
 }
 
 // Clock reads a clock in nanoseconds.

@@ -49,12 +49,10 @@ type Stack struct {
 	High  uintptr
 
 	// Only for samples: the name of the thread, as the kernel has it; its Python, as package
-	// pystack takes it; and where Python's interpreter is, in one part or two. Both addresses of a
-	// part that is not known are 0.
+	// pystack takes it; and where Python's interpreter is, both 0 if that is not known.
 	Thread              [2]uint64
 	Python, PythonMinor uintptr
 	Eval, EvalEnd       uintptr
-	Cold, ColdEnd       uintptr
 
 	Unloads uintptr // how often an object may have been unloaded
 

@@ -62,8 +62,7 @@ func (t *table) setFrame(i uintptr, location uint32) {
 func evalFrames(stack *unwind.Stack) (inner, outer uintptr) {
 	for i := uintptr(0); i < stack.N; i++ {
 		f := &stack.Frame[i&(unwind.Frames-1)]
-		if f.PC-stack.Eval < stack.EvalEnd-stack.Eval ||
-			f.PC-stack.Cold < stack.ColdEnd-stack.Cold {
+		if f.PC-stack.Eval < stack.EvalEnd-stack.Eval {
 			if outer == 0 {
 				inner = i
 			}

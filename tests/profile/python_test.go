@@ -159,30 +159,3 @@ for i in range(6000):
 		}
 	}
 }
-
-// TestPythonErrors: the texts of exceptions that the interpreter itself raises belong to the
-// function that they end. A compiler that knows what runs often moves this part of the interpreter
-// out of its function.
-func TestPythonErrors(t *testing.T) {
-	const n, length = 300, 60001
-	for _, python := range testlib.Pythons(t) {
-		p, _ := run(t, "1K", python, "-c", `
-kept = []
-name = "x" * 60001
-exec(f"def unbound():\n  print({name})\n  {name} = 1")
-for _ in range(300):
-    try:
-        unbound()
-    except UnboundLocalError as e:
-        kept.append(e)`)
-		own := 0.0
-		for _, s := range p.Sample {
-			if stack, _ := pythonStack(s); len(stack) > 0 && stack[0] == "unbound 2" {
-				own += float64(s.Value[p.value(t, "alloc_space")])
-			}
-		}
-		if own < 0.9*n*length {
-			t.Errorf("%s: %.0f bytes are of the function that failed", python, own)
-		}
-	}
-}
