@@ -37,7 +37,7 @@
 // Segments are mapped under poolLock; memory gets its policy (mbind without a move); and mincore
 // tells whether a few slices are resident (sparse). What holds no contents is given back under it:
 // reservations and mappings that failed are unmapped ([segment.go]), and so are guards
-// ([parked.go]) when addresses are scarce; what huge pages left in a free segment is discarded
+// ([guardpages.go]) when addresses are scarce; what huge pages left in a free segment is discarded
 // (dropLeft). The memory of spans and blocks is discarded, moved, unmapped and counted by nodes
 // without it, and a span in use is held meanwhile ([migrationpin.go]).
 //

@@ -2,8 +2,10 @@ package alloc
 
 import (
 	"sync/atomic"
+	"syscall"
 
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // With TA_SECURE=1 a large block is a huge block between addresses without access:
@@ -33,59 +35,9 @@ const (
 
 func (p *Page) request() uintptr { return uintptr(p.Carved) }
 
-// guardPagesAlloc allocates n bytes at a multiple of align, a power of two.
-func guardPagesAlloc(h *Heap, n, align, how uintptr) uintptr {
-	if n > maxRequest || align > maxRequest {
-		return 0
-	}
-	h.Thread.tick()
-	p := guardPagesTry(h, n, align)
-	if p == nil && purgeAll(h.Thread) > 0 {
-		p = guardPagesTry(h, n, align)
-	}
-	if p == nil {
-		return 0
-	}
-	p.Class = uint32(how >> HowFamily & familyMask % stateKinds)
-	p.Carved = uint64(n)
-	fill(p.Start, n, raw.RoundUp(n, raw.Page))
-	h.Thread.migrate()
-	return p.Start | ZeroBit
-}
-
-// guardPagesTry charges and maps a block of n bytes.
-func guardPagesTry(h *Heap, n, align uintptr) *Page {
-	size, placement, first, ok := h.reserveHuge(raw.RoundUp(n, SliceSize), false)
-	if !ok {
-		return nil
-	}
-	atomic.AddUint64(&pool.count.hugeMisses, 1)
-	used := raw.RoundUp(n, raw.Page)
-	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
-	start, base, whole := guardPagesMap(h.Thread.token, size, used, align)
-	var p *Page
-	if start != 0 {
-		if p = h.adoptFresh(start, size, used, placement, first, false); p == nil {
-			raw.Unmap(base, whole)
-		}
-	}
-	if p == nil {
-		first.release(size, placement)
-		return nil
-	}
-	mapped(whole - size)
-	locked := poolLock.Take(h.Thread.token) // else only this thread knows p (spanalloc.go)
-	p.setReservation(base, whole)
-	if locked {
-		poolLock.Release()
-	}
-	return p
-}
-
 // guardPagesMap maps whole bytes at base for a block of size bytes at start, a multiple of align.
-// used bytes of the block are accessible.
-func guardPagesMap(token, size, used, align uintptr) (start, base, whole uintptr) {
-	r := uintptr(random())
+// used bytes of the block are accessible. The sizes of the guards depend on r, a random number.
+func guardPagesMap(token, size, used, align, r uintptr) (start, base, whole uintptr) {
 	before, after := guardPagesLeast+r%guardPagesRandom, guardPagesLeast+r>>32%guardPagesRandom
 	whole = size + (before+after)<<SliceShift + align
 	spare := spareAddresses()
@@ -144,14 +96,177 @@ func dropGuardPagesLocking(token, n uintptr) bool {
 	return ok
 }
 
-// guardPagesFree checks a block with guard pages before the call in frees it.
-func (p *Page) guardPagesFree(in *running, how, size uintptr) uintptr {
-	n := p.request()
-	if why := judge(in, uintptr(p.Class), n, how, size); why != FreeOK {
-		return why
+// secure is whether the secure mode (secure.go) is on.
+var secure bool
+
+// Secure reports whether the secure mode is on.
+func Secure() bool { return secure }
+
+// Freed blocks with guard pages are parked.
+const (
+	parkedSlots = 256
+	parkedBytes = 16 << 30
+)
+
+// parkedSet has freed blocks with guard pages, a ring: slot[at] is the oldest. Guarded by poolLock.
+type parkedSet struct {
+	slot  [parkedSlots]*Page
+	at    uintptr
+	bytes uintptr // reserved by them
+}
+
+// withoutGuardPages counts the blocks that had to do without guards, and those that lost them.
+var withoutGuardPages uint64
+
+// guardPagesDropped says that guards have given way to an address limit. A thread that reads it
+// late takes addresses that others have to do without for a while.
+var guardPagesDropped uint32
+
+// dropGuardPages gives guards up if the kernel lacks addresses or mappings for n bytes, and reports
+// whether it gave up any. Precondition: poolLock is held.
+func dropGuardPages(n uintptr) bool { return secure && scarce(n) && dropAllGuardPages() > 0 }
+
+// dropAllGuardPages gives the addresses of parked blocks and the guards of live ones back to the
+// kernel, and returns how many bytes that is. Precondition: poolLock is held. It is kept meanwhile:
+// no memory lies there, so the kernel has little to do.
+func dropAllGuardPages() (n uintptr) {
+	atomic.StoreUint32(&guardPagesDropped, 1)
+	for range parkedSlots {
+		n += pool.parked.drop()
+		pool.parked.at++
 	}
-	if !fillIntact(p.Start, n, raw.RoundUp(n, raw.Page)) {
-		corrupt(in, p, p.Start, foundBehind)
+	for p := pool.huge.head; p != nil; p = p.pendNext {
+		n += p.dropGuardPages()
 	}
-	return FreeOK
+	return n
+}
+
+// scarce reports whether the kernel lacks addresses or mappings for n bytes, and would have them
+// without guards. Otherwise the kernel lacks memory, or has fewer addresses than n
+// in all. Precondition: poolLock is held.
+func scarce(n uintptr) bool {
+	n += leafBytes + SliceSize // a leaf of the page map, and alignment
+	if reservable(n) {
+		return false
+	}
+	if guards := guardBytes(); n <= guards || reservable(n-guards) {
+		limitAddresses(n)
+		return true
+	}
+	return addressLimit == 0 && !reservable(raw.Page) // there are too many mappings
+}
+
+// guardBytes returns the addresses that dropAllGuardPages would give back. Precondition: poolLock
+// is held.
+func guardBytes() (n uintptr) {
+	n = pool.parked.bytes
+	for p := pool.huge.head; p != nil; p = p.pendNext {
+		_, whole := p.reservation()
+		n += whole - p.Size
+	}
+	return n
+}
+
+// dropGuardPages reduces the reservation of a live block to the block itself. It returns the
+// bytes that the kernel took back. Precondition: poolLock is held.
+func (p *Page) dropGuardPages() (n uintptr) {
+	base, whole := p.reservation()
+	if whole == p.Size {
+		return 0
+	}
+	if before := p.Start - base; before != 0 && raw.Unmap(base, before) {
+		base = p.Start
+		n = before
+	}
+	end := p.Start + p.Size
+	if after := base + whole - n - end; after != 0 && raw.Unmap(end, after) {
+		n += after
+	}
+	p.setReservation(base, whole-n)
+	unmapped(n)
+	if whole-n == p.Size {
+		atomic.AddUint64(&withoutGuardPages, 1)
+	}
+	return n
+}
+
+// park takes all access to a freed block away and keeps its addresses. poolLock is held, and
+// let go meanwhile; p is in no list.
+func park(token uintptr, p *Page) {
+	size, placement := p.Size, p.placement
+	unmigrated, unmigratedIn := uintptr(p.unmigrated)*raw.Page, p.unmigratedIn
+	pool.leaving += size
+	poolLock.Release()
+	base, whole := p.reservation()
+	ok := forbid(base, whole, p.Start, size)
+	if ok {
+		tiers.Release(tierOf(placement), size-unmigrated)
+		tiers.Release(tierOf(unmigratedIn), unmigrated)
+	}
+	poolLock.Take(token)
+	pool.leaving -= size
+	if ok {
+		uncommit(size)
+	}
+	s := &pool.parked
+	for i := 0; i < parkedSlots && (s.slot[s.at%parkedSlots] != nil || s.bytes > parkedBytes); i++ {
+		s.oldest(token)
+		if s.bytes <= parkedBytes {
+			break
+		}
+		s.at++
+	}
+	s.slot[s.at%parkedSlots] = p
+	s.at++
+	s.bytes += whole
+}
+
+// oldest is drop without poolLock, which is held, and let go meanwhile.
+func (s *parkedSet) oldest(token uintptr) {
+	base, whole := s.remove()
+	if whole == 0 {
+		return
+	}
+	poolLock.Release()
+	if raw.Unmap(base, whole) {
+		unmapped(whole)
+	}
+	poolLock.Take(token)
+}
+
+// drop gives the addresses of the oldest parked block back to the kernel, and returns how many
+// bytes that is. Precondition: poolLock is held.
+func (s *parkedSet) drop() uintptr {
+	base, whole := s.remove()
+	if whole == 0 || !raw.Unmap(base, whole) {
+		return 0
+	}
+	unmapped(whole)
+	return whole
+}
+
+// remove takes the oldest parked block out of the set. It returns its addresses, no bytes where
+// there is none. Precondition: poolLock is held.
+func (s *parkedSet) remove() (base, whole uintptr) {
+	p := s.slot[s.at%parkedSlots]
+	if p == nil {
+		return 0, 0
+	}
+	base, whole = p.reservation()
+	s.slot[s.at%parkedSlots] = nil
+	s.bytes -= whole
+	mapSet(p.Start, nil)
+	freeDescriptor(p)
+	return base, whole
+}
+
+// forbid takes the access to n bytes at addr away, a whole mapping, and gives the memory of
+// the size bytes at start among them back to the kernel. Where it refuses to map them afresh,
+// access is taken from those alone, or nothing but the memory goes. It reports whether that went.
+func forbid(addr, n, start, size uintptr) bool {
+	if raw.Bar(addr, n) {
+		return true
+	}
+	raw.Sys(syscall.SYS_MPROTECT, start, size, syscall.PROT_NONE, 0, 0, 0)
+	return raw.Discard(start, size)
 }

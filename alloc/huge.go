@@ -37,46 +37,6 @@ func hugeGone(token, addr, n uintptr, placement uint32) {
 	}
 }
 
-// mapAligned maps size bytes at a multiple of align, both multiples of a slice.
-func mapAligned(size, align uintptr) uintptr { return takeAligned(size, align, false) }
-
-// reserveAligned is mapAligned for addresses alone, which cannot be read or written: where memory
-// is locked the kernel would fill them.
-func reserveAligned(size, align uintptr) uintptr { return takeAligned(size, align, true) }
-
-func takeAligned(size, align uintptr, reserve bool) uintptr {
-	unmapLeftover()
-	// The kernel maps next to what it mapped last, so only a multiple of align is likely to lie at
-	// one. A limit of the address space may have no room for more.
-	if size&(align-1) == 0 || addressLimit != 0 {
-		addr := mapOrReserve(size, reserve)
-		if addr == 0 || addr&(align-1) == 0 {
-			return addr
-		}
-		unmapFresh(addr, size)
-	}
-	whole := size + align - raw.Page
-	addr := mapOrReserve(whole, reserve)
-	if addr == 0 {
-		return 0
-	}
-	start := raw.RoundUp(addr, align)
-	if start > addr {
-		unmapFresh(addr, start-addr)
-	}
-	if end := addr + whole; end > start+size {
-		unmapFresh(start+size, end-start-size)
-	}
-	return start
-}
-
-func mapOrReserve(n uintptr, reserve bool) uintptr {
-	if reserve {
-		return raw.MapBarred(n)
-	}
-	return raw.Map(n)
-}
-
 // hugeLink makes p a live huge block. Precondition: poolLock is held, and p has Start,
 // Size and placement.
 func hugeLink(p *Page, hint, home uint32) {
@@ -272,6 +232,118 @@ func (l *hugeList) remove(p *Page) {
 	if p.pendNext != nil && p.pendNext.prev == p {
 		p.pendNext.prev = p.prev
 	}
+}
+
+// A huge block that is larger than the room left in a tier is split: its first part lies in that
+// tier, and the rest in a slower one. It looks like a block in the middle of a migration
+// (migrate.go), whose first done slices are in the tier that is unmigratedIn:
+//
+//	done > 0 ⇒ the first done slices lie in unmigratedIn, but for pages that would not
+//	    move; the rest lies in placement
+//	whole split ⇔ all of the first part is charged to unmigratedIn, and nothing else
+//
+// So it goes on to one tier when that has room, by promotion. A new block is split at a multiple
+// of splitStep; one that grows beyond its tier may be split where it ended. Split blocks are not
+// cached.
+const splitStep = huge2M
+
+// A firstPart is that of a block: so many bytes, in a placement. The zero value is none.
+type firstPart struct {
+	placement uint32
+	bytes     uintptr
+}
+
+// slices are the first part in slices.
+func (s firstPart) slices() uint32 { return uint32(s.bytes >> SliceShift) }
+
+// hugePageSlices is that of its placement, in slices.
+func (s firstPart) hugePageSlices() uintptr {
+	if s.bytes == 0 {
+		return 1
+	}
+	return hugePageSlices(uintptr(s.placement))
+}
+
+// release releases the charges of a block of size bytes that could not be allocated.
+func (s firstPart) release(size uintptr, placement uintptr) {
+	tiers.Release(tierOf(s.placement), s.bytes)
+	tiers.Release(tierOf(uint32(placement)), size-s.bytes)
+}
+
+// settlePages is the function of that name for a block of size bytes.
+func (s firstPart) settlePages(start, size, placement uintptr, hugetlb bool) {
+	if s.bytes != 0 {
+		settlePages(start, s.bytes, s.placement, hugetlb)
+	}
+	if s.bytes != size {
+		settlePages(start+s.bytes, size-s.bytes, uint32(placement), hugetlb)
+	}
+}
+
+// bindAgain is the function of that name for a block of size bytes.
+func (s firstPart) bindAgain(start, size uintptr, placement uint32) {
+	bindAgain(start, s.bytes, s.placement)
+	bindAgain(start+s.bytes, size-s.bytes, placement)
+}
+
+// bindAgain gives the memory of a span in use the policies of where it lies.
+func (p *Page) bindAgain(placement uint32) {
+	if p.parts() != nil {
+		p.bindParts()
+		return
+	}
+	n := spanBytes(p)
+	p.parted(n).bindAgain(p.spanStart(), n, placement)
+}
+
+// giveBack is the function of that name for a block of size bytes.
+func (s firstPart) giveBack(token, start, size, placement uintptr) {
+	if s.bytes != 0 {
+		giveBack(token, start, s.bytes, s.placement)
+	}
+	giveBack(token, start+s.bytes, size-s.bytes, uint32(placement))
+}
+
+// blockElsewhere is how many of the first n bytes of a block of p lie in unmigratedIn.
+func (p *Page) blockElsewhere(n uintptr) uintptr {
+	if p.Owner != OwnerHuge {
+		return 0
+	}
+	gap := uintptr(p.Gap)
+	return p.elsewhere(gap+n) - p.elsewhere(gap)
+}
+
+// blockTiers returns how many of the first n bytes of a block of p lie in the tier that is returned
+// with them. The others lie in the tier rest.
+func (p *Page) blockTiers(n uintptr) (there, tier, rest uintptr) {
+	return p.blockElsewhere(n), tierOf(p.unmigratedIn), tierOf(p.placement)
+}
+
+// parted returns how many of the first n bytes of a huge block lie in the tier of the first byte,
+// and the placement of these. The block has no part map, and is in use or was just freed.
+func (p *Page) parted(n uintptr) firstPart {
+	if p.done == 0 {
+		return firstPart{p.placement, n}
+	}
+	return firstPart{p.unmigratedIn, min(n, uintptr(p.done)<<SliceShift)}
+}
+
+// isSplit reports whether the first part of a huge block, or some of its parts, lie in a faster
+// tier than the rest.
+func (p *Page) isSplit() bool {
+	return p.unmigratedIn < p.placement && (p.done != 0 || p.parts() != nil && p.unmigrated != 0)
+}
+
+// wholeSplit reports whether all that is charged to another tier than that of its placement is the
+// first part of the block, or those that its part map has there.
+func (p *Page) wholeSplit() bool {
+	return uintptr(p.unmigrated)*raw.Page == p.elsewhere(p.Size)
+}
+
+// putSplit records that a huge block in use, all of it in its placement, is split from now on.
+// Precondition: poolLock is held.
+func (p *Page) putSplit(first firstPart, placement uint32) {
+	putIn(p, placement, first.placement, uint32(first.bytes/raw.Page), first.slices())
 }
 
 // A cached huge block that serves calloc must be cleared. Where a program has touched few of its

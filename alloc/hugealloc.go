@@ -229,3 +229,65 @@ func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
 	}
 	return p
 }
+
+// guardPagesAlloc allocates n bytes at a multiple of align, a power of two.
+func guardPagesAlloc(h *Heap, n, align, how uintptr) uintptr {
+	if n > maxRequest || align > maxRequest {
+		return 0
+	}
+	h.Thread.tick()
+	p := guardPagesTry(h, n, align)
+	if p == nil && purgeAll(h.Thread) > 0 {
+		p = guardPagesTry(h, n, align)
+	}
+	if p == nil {
+		return 0
+	}
+	p.Class = uint32(how >> HowFamily & familyMask % stateKinds)
+	p.Carved = uint64(n)
+	fill(p.Start, n, raw.RoundUp(n, raw.Page))
+	h.Thread.migrate()
+	return p.Start | ZeroBit
+}
+
+// guardPagesTry charges and maps a block of n bytes.
+func guardPagesTry(h *Heap, n, align uintptr) *Page {
+	size, placement, first, ok := h.reserveHuge(raw.RoundUp(n, SliceSize), false)
+	if !ok {
+		return nil
+	}
+	atomic.AddUint64(&pool.count.hugeMisses, 1)
+	used := raw.RoundUp(n, raw.Page)
+	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
+	start, base, whole := guardPagesMap(h.Thread.token, size, used, align,
+		uintptr(random()))
+	var p *Page
+	if start != 0 {
+		if p = h.adoptFresh(start, size, used, placement, first, false); p == nil {
+			raw.Unmap(base, whole)
+		}
+	}
+	if p == nil {
+		first.release(size, placement)
+		return nil
+	}
+	mapped(whole - size)
+	locked := poolLock.Take(h.Thread.token) // else only this thread knows p (spanalloc.go)
+	p.setReservation(base, whole)
+	if locked {
+		poolLock.Release()
+	}
+	return p
+}
+
+// guardPagesFree checks a block with guard pages before the call in frees it.
+func (p *Page) guardPagesFree(in *running, how, size uintptr) uintptr {
+	n := p.request()
+	if why := judge(in, uintptr(p.Class), n, how, size); why != FreeOK {
+		return why
+	}
+	if !fillIntact(p.Start, n, raw.RoundUp(n, raw.Page)) {
+		corrupt(in, p, p.Start, foundBehind)
+	}
+	return FreeOK
+}

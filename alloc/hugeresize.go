@@ -154,3 +154,87 @@ func hugeSized(p *Page, size uintptr) {
 		putIn(p, p.unmigratedIn, p.placement, 0, 0)
 	}
 }
+
+// A growth is the charge for the bytes that a block grows by: the first to the tier that it is in,
+// the rest, if any, to a slower one.
+type growth struct {
+	tier, bytes     uintptr
+	placement, rest uintptr
+}
+
+func (g *growth) release() {
+	tiers.Release(g.tier, g.bytes)
+	tiers.Release(g.placement, g.rest)
+}
+
+// splitGrown splits the block of p, which is held and has grown, where that was charged to two
+// tiers.
+func splitGrown(token uintptr, p *Page, g *growth) {
+	if g.rest == 0 || !poolLock.Take(token) {
+		return
+	}
+	first := firstPart{p.placement, p.Size - g.rest}
+	p.putSplit(first, uint32(g.placement))
+	poolLock.Release()
+	bindAgain(
+		p.Start+first.bytes,
+		g.rest,
+		uint32(g.placement),
+	) // it has grown out of the other placement's
+	settlePages(p.Start+first.bytes, g.rest, uint32(g.placement), false)
+	cutSplit(token, p, first.bytes)
+}
+
+// cutSplit notes that a block is two mappings to the kernel, the second behind its first bytes,
+// because the two placements have different policies or advice. It reports whether the
+// block can be resized.
+// Precondition: the block is held, or nobody but the caller knows of it.
+func cutSplit(token uintptr, p *Page, first uintptr) bool {
+	if first == 0 {
+		return true
+	}
+	most := extentsMost()
+	if !poolLock.Take(token) {
+		return false
+	}
+	ok := p.cutPart(p.Start+first, most)
+	poolLock.Release()
+	return ok
+}
+
+// cutPart makes a part of the block begin at an address, if it can be. Precondition: poolLock is
+// held.
+func (p *Page) cutPart(at, most uintptr) bool {
+	q := p
+	for q.next != nil && q.next.Start <= at {
+		q = q.next
+	}
+	if q.Start == at {
+		return true
+	}
+	if p.extents() >= most || pool.extents >= extentsAll {
+		return false
+	}
+	part := newDescriptor()
+	if part == nil {
+		return false
+	}
+	part.Start = at
+	part.next, q.next = q.next, part
+	pool.extents++
+	return true
+}
+
+// ending is what the last n bytes of a huge block are charged with.
+func (p *Page) ending(n uintptr) (g growth) {
+	if p.parts() != nil {
+		g.tier, g.bytes = tierOf(p.unmigratedIn), p.elsewhere(p.Size)-p.elsewhere(p.Size-n)
+		g.placement, g.rest = tierOf(p.placement), n-g.bytes
+		return g
+	}
+	first := p.parted(p.Size - n)
+	all := p.parted(p.Size)
+	g.tier, g.bytes = tierOf(first.placement), all.bytes-first.bytes
+	g.placement, g.rest = tierOf(p.placement), n-g.bytes
+	return g
+}

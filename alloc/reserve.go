@@ -24,24 +24,32 @@ func (h *Heap) reserve(n uintptr) (placement uintptr, ok bool) {
 }
 
 func (h *Heap) reserveIn(n uintptr) (placement uintptr, ok bool) {
+	hint := uintptr(h.Hint)
+	if hint < hintMoved {
+		answer, _, _ := h.charge(n, false)
+		return placementOf(hint, answer), answer != tiers.Refused
+	}
+	return homeOf(hint), h.Thread.admit(homeOf(hint), n, true)
+}
+
+// charge is tiers.Reserve, or with split tiers.ReserveSplit, for the heap's hint. It makes the room
+// that these ask for.
+func (h *Heap) charge(n uintptr, split bool) (answer, first, bytes uintptr) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
-	if hint >= hintMoved {
-		return homeOf(hint), h.Thread.admit(homeOf(hint), n, true)
-	}
 	for range placementSlots {
-		answer := tiers.Reserve(hint, n, trimmed)
-		switch {
-		case answer&tiers.Trim != 0:
-			tier := answer & (placementSlots - 1)
-			h.Thread.makeRoom(tier, n, answer&tiers.Last != 0)
-			trimmed |= 1 << tier
-		case answer == tiers.Refused:
-			return 0, false
-		default:
-			return placementOf(hint, answer), true
+		if split {
+			answer, first, bytes = tiers.ReserveSplit(hint, n, splitStep, trimmed)
+		} else {
+			answer = tiers.Reserve(hint, n, trimmed)
 		}
+		if answer&tiers.Trim == 0 {
+			return answer, first, bytes
+		}
+		tier := answer & (placementSlots - 1)
+		h.Thread.makeRoom(tier, n, answer&tiers.Last != 0)
+		trimmed |= 1 << tier
 	}
-	return 0, false
+	return tiers.Refused, 0, 0
 }
 
 // reserveShape is reserve for memory whose size depends on the placement.
@@ -160,7 +168,7 @@ func (h *Heap) reserveHuge(size uintptr, reserved bool) (n, placement uintptr, f
 
 // reserveSplit is reserveHuge if the policy allows a split block.
 func (h *Heap) reserveSplit(size uintptr) (n, placement uintptr, first firstPart, ok bool) {
-	hint, trimmed := uintptr(h.Hint), uintptr(0)
+	hint := uintptr(h.Hint)
 	alone := poolLock.Refuses(h.Thread.token) // the parts could not be recorded
 	if alone || hint >= hintMoved || placementOf(hint, 0) == placementPin {
 		return 0, 0, firstPart{}, false
@@ -170,25 +178,16 @@ func (h *Heap) reserveSplit(size uintptr) (n, placement uintptr, first firstPart
 	if nearLimit(n) {
 		h.Thread.heed(n)
 	}
-	for range placementSlots {
-		answer, tier, bytes := tiers.ReserveSplit(hint, n, splitStep, trimmed)
-		switch {
-		case answer&tiers.Trim != 0:
-			tier := answer & (placementSlots - 1)
-			h.Thread.makeRoom(tier, n, answer&tiers.Last != 0)
-			trimmed |= 1 << tier
-		case answer == tiers.Refused:
-			return 0, 0, firstPart{}, false
-		default:
-			fit := raw.RoundUp(size, hugePageSlices(answer)<<SliceShift)
-			if bytes != 0 {
-				fit = n
-			}
-			tiers.Release(answer, n-fit)
-			return fit, answer, firstPart{uint32(tier), bytes}, true
-		}
+	answer, tier, bytes := h.charge(n, true)
+	if answer == tiers.Refused {
+		return 0, 0, firstPart{}, false
 	}
-	return 0, 0, firstPart{}, false
+	fit := raw.RoundUp(size, hugePageSlices(answer)<<SliceShift)
+	if bytes != 0 {
+		fit = n
+	}
+	tiers.Release(answer, n-fit)
+	return fit, answer, firstPart{uint32(tier), bytes}, true
 }
 
 // reserveGrowth charges n more bytes for the block of p, which is pinned. Precondition: it is in

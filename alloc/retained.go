@@ -111,6 +111,46 @@ func giveBackBarred(token, start, n uintptr, placement uint32) {
 	}
 }
 
+// mapAligned maps size bytes at a multiple of align, both multiples of a slice.
+func mapAligned(size, align uintptr) uintptr { return takeAligned(size, align, false) }
+
+// reserveAligned is mapAligned for addresses alone, which cannot be read or written: where memory
+// is locked the kernel would fill them.
+func reserveAligned(size, align uintptr) uintptr { return takeAligned(size, align, true) }
+
+func takeAligned(size, align uintptr, reserve bool) uintptr {
+	unmapLeftover()
+	// The kernel maps next to what it mapped last, so only a multiple of align is likely to lie at
+	// one. A limit of the address space may have no room for more.
+	if size&(align-1) == 0 || addressLimit != 0 {
+		addr := mapOrReserve(size, reserve)
+		if addr == 0 || addr&(align-1) == 0 {
+			return addr
+		}
+		unmapFresh(addr, size)
+	}
+	whole := size + align - raw.Page
+	addr := mapOrReserve(whole, reserve)
+	if addr == 0 {
+		return 0
+	}
+	start := raw.RoundUp(addr, align)
+	if start > addr {
+		unmapFresh(addr, start-addr)
+	}
+	if end := addr + whole; end > start+size {
+		unmapFresh(start+size, end-start-size)
+	}
+	return start
+}
+
+func mapOrReserve(n uintptr, reserve bool) uintptr {
+	if reserve {
+		return raw.MapBarred(n)
+	}
+	return raw.Map(n)
+}
+
 // mapHugeBlock maps size bytes for a huge block, or takes them from what was kept: at once while
 // mappings are short, or ever more would be kept.
 func mapHugeBlock(token, size, align, placement uintptr) (start uintptr) {

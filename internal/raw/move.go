@@ -22,7 +22,7 @@ func Remap(old, oldSize, newSize, flags, to uintptr) (addr, errno uintptr) {
 	return r, 0
 }
 
-// Move moves a mapping to newSize bytes of addresses at to that the caller has reserved (Reserve),
+// Move moves a mapping to newSize bytes of addresses at to that the caller has mapped (MapBarred),
 // and gives it that length. If the kernel refuses, the mapping is unchanged, and the addresses are
 // no longer reserved.
 func Move(old, oldSize, newSize, to uintptr) (errno uintptr) {

@@ -36,7 +36,8 @@ func Sys(nr, a, b, c, d, e, f uintptr) (r uintptr, errno uintptr) {
 // refuses.
 func Map(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_READ|syscall.PROT_WRITE, 0) }
 
-// MapBarred maps n bytes that can be neither read nor written. It returns 0 when the kernel refuses.
+// MapBarred maps n bytes that can be neither read nor written. It returns 0 when the kernel
+// refuses.
 func MapBarred(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_NONE, 0) }
 
 // Allow lets n bytes at addr be read and written, with the contents that they have. It reports

@@ -8,11 +8,10 @@ import (
 // pageheap are the files of alloc that know spans and tiers, and nothing of thread heaps.
 var pageheap = Border{
 	Below: []string{
-		"age.go", "autohuge.go", "bins.go", "coalesce.go", "follow.go", "granules.go", "huge.go",
-		"hugecache.go", "hugepage.go", "hugeresize.go", "limit.go", "migrate.go",
-		"migrationpin.go", "page.go", "pagemap.go", "parked.go", "parts.go", "placement.go",
-		"pool.go", "pressure.go", "purge.go", "retained.go", "segment.go", "split.go",
-		"summary.go", "tally.go",
+		"age.go", "autohuge.go", "bins.go", "coalesce.go", "follow.go", "granules.go",
+		"guardpages.go", "huge.go", "hugecache.go", "hugeresize.go", "limit.go", "migrate.go",
+		"migrationpin.go", "page.go", "pagemap.go", "parts.go", "placement.go", "pool.go",
+		"pressure.go", "purge.go", "retained.go", "segment.go", "tally.go",
 	},
 }
 
