@@ -223,17 +223,36 @@ resides() {
 	grep -v file= /proc/$server/numa_maps | grep -o N0=[0-9]* |
 		awk -F= '{ pages += $2 } END { printf "node 0 has %d MiB\n", pages / 256 }'
 }
+kib_of() { awk "/^$1/ { print \$2 }" /proc/$server/status; }
+has_memory() { # a program that still builds what it works on has more, or less
+	i=0
+	while kib=$(kib_of VmRSS)
+		[ ${kib:-0} -lt $((mib * 768)) ] || [ $kib -gt $((mib * 1280)) ]; do
+		i=$((i + 1))
+		[ $i -lt 400 ] || exit 1
+		sleep 1
+	done
+	peak=$(kib_of VmHWM)
+}
+has_built() {
+	[ -z "$peak" ] || [ $(kib_of VmHWM) -lt $((peak + 4096)) ] || {
+		echo "the program went on building: give it more than $seconds s"
+		exit 1
+	}
+}
 begin() { # WORKLOAD COMMAND...
 	name=$1
 	shift
 	: >/tmp/ready
 	client=
+	peak=
 	if [ "$name" = redis ]; then
 		begin_redis "$@"
 	elif [ "$name" = program ]; then
 		"$@" /guest/program $arguments >/tmp/output &
 		server=$!
 		sleep $seconds
+		has_memory
 	else
 		"$@" /guest/tiering $name >/tmp/ready &
 		server=$!
@@ -252,7 +271,7 @@ func (p tieringPolicy) write(s *strings.Builder, workload string, settle, counts
 	mark int) {
 	fmt.Fprintf(s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d "+
 		">/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
-	fmt.Fprintf(s, "begin '%s' %s\nsleep %d\nresides\nmark %d\nsleep %d\nmark %d\nkill -9 $server "+
+	fmt.Fprintf(s, "begin '%s' %s\nsleep %d\nhas_built\nresides\nmark %d\nsleep %d\nmark %d\nkill -9 $server "+
 		"$client\nwait $server $client\nrm -f /tmp/redis\n",
 		workload, p.command, settle, mark, counts, mark+1)
 }

@@ -21,7 +21,7 @@ type capsWorkload struct {
 	name      string
 	mib       int
 	arguments string // of a program
-	seconds   int    // until it has its memory
+	seconds   int    // until it may have its memory
 }
 
 // capsShares are the parts of a footprint, in percent, that fast memory takes.
@@ -85,9 +85,10 @@ func BenchmarkTieringGrains(b *testing.B) {
 // tell how many MiB of the program node 0 has. It fails where these are more than the cap and 5%,
 // at least 2 MiB: then other memory left the node, and the columns do not have the same room.
 //
-// TIERING_PROGRAM="MIB SECONDS PATH ARGUMENT..." adds a program: it has so many MiB after so many
-// seconds, more on a busy machine, and does not end for a minute and a half from then on. Programs
-// that others wrote are not part of this repository: docs/benchmarks.md says how some were run.
+// TIERING_PROGRAM="MIB SECONDS PATH ARGUMENT..." adds a program: from so many seconds on, once it
+// has so many MiB, within a quarter, it has what it works on. It fails if its peak grows after that.
+// It is not to end for a minute and a half from then on. Programs that others wrote are not part of
+// this repository: docs/benchmarks.md says how some were run.
 //
 // Each cell is a guest of its own: where node 0 is full and nothing may be demoted, its kswapd
 // gives up, and does not demote for a later program either.
@@ -162,7 +163,8 @@ func (g *tiering) add(b *testing.B, program string) capsWorkload {
 func (p tieringPolicy) capped(workload capsWorkload, mib int) string {
 	var s strings.Builder
 	s.WriteString(tieringPreamble)
-	fmt.Fprintf(&s, "arguments='%s'\nseconds=%d\n", workload.arguments, workload.seconds)
+	fmt.Fprintf(&s, "arguments='%s'\nseconds=%d\nmib=%d\n", workload.arguments,
+		workload.seconds, workload.mib)
 	if strings.Contains(p.command, "%d") {
 		p.command = fmt.Sprintf(p.command, mib)
 	} else {
