@@ -258,7 +258,7 @@ func TestAutoLooksOnce(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	mustServe(t, h, 2*autoHeap) // the heap has grown
-	const size = 8 << 20
+	const size = 24 << 20
 	looks := func(grow uintptr) bool {
 		autoHuge.streak = autoStreak
 		b := mustServe(t, h, size)

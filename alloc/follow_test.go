@@ -191,10 +191,17 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
+// watches sets Watching, as with TA_ON_SOFTCAP=follow.
+func watches(t *testing.T) {
+	Watching = true
+	t.Cleanup(func() { Watching = false })
+}
+
 // TestFollowPinned: what is pinned stays so when it was told apart and ta_move wants it where it
 // is.
 func TestFollowPinned(t *testing.T) {
 	h := splitWorld(t, "TA_MIGRATE_BW=0")
+	watches(t)
 	b := Alloc(h, 8*mib, uintptr(config.HintPinFast)) &^ ZeroBit
 	p := Lookup(b)
 	poolLock.Take(8)
@@ -213,6 +220,7 @@ func TestFollowPinned(t *testing.T) {
 func TestFollowRefused(t *testing.T) {
 	h := splitWorld(t, "TA_MIGRATE_BW=0")
 	absentNodes()
+	watches(t)
 	b := Alloc(h, 8*mib, uintptr(config.HintWarm)) &^ ZeroBit
 	numbered(b, 8*mib)
 	follows(t, h, Lookup(b).Start+2*mib, 2, FollowRefused)
@@ -304,8 +312,7 @@ func (s *sim) followed() error {
 // unless that wastes much.
 func TestFollowAlone(t *testing.T) {
 	h := splitWorld(t)
-	Watching = true
-	t.Cleanup(func() { Watching = false })
+	watches(t)
 	for _, c := range []struct {
 		n     uintptr
 		alone bool

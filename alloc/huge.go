@@ -80,6 +80,12 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 		// in a handler that interrupted the pool itself: the block is lost, the process is not
 		return true
 	}
+	if p.state == spanInUse && p.Owner == OwnerHuge {
+		p.unshare()
+		spanFreeLocked(token, p, now)
+		poolLock.Release()
+		return true
+	}
 	if p.state != spanHuge {
 		poolLock.Release()
 		return false

@@ -30,6 +30,11 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 		size = longer
 		lead = sizeclass.LeadIn(uintptr(atomic.AddUint32(&pool.leadIns, 1)), sizeclass.LeadInMost)
 	}
+	if n <= hugeSpanMost && align <= SliceSize && h.hugeInSpan(home) {
+		if p, zero := h.hugeSpan(size, lead); p != nil {
+			return p.block() | zero
+		}
+	}
 	p, zero := hugeCached(h.Thread.token, h.Hint, size, align, home), uintptr(0)
 	calloc := how&howCall == uintptr(stats.CallCalloc)
 	if p != nil && calloc && p.zeroSparse(h.Thread.token) {
@@ -49,6 +54,42 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	h.Thread.migrate()
 	p.Gap = uint16(lead)
 	return p.block() | zero
+}
+
+// A huge block of up to hugeSpanMost bytes is a span of the pool, so that it shares memory with
+// large pages: a buffer whose size changes would need both otherwise. It moves as a whole, so it is
+// a mapping where memory migrates, and near a cap, where it may have to be split.
+//
+//	a huge block in a span: Owner == OwnerHuge, state == spanInUse, blocks == 1
+const hugeSpanMost = 16 << 20
+
+// hugeInSpan reports whether such a block may be in a span of a placement.
+func (h *Heap) hugeInSpan(home uintptr) bool {
+	return h.mayWaste(home) && hugePageSlices(home) == 1 && !Watching && !tiers.Migrating() &&
+		!poolLock.Refuses(h.Thread.token)
+}
+
+// hugeSpan takes a span of size bytes in which a huge block begins at lead, or returns nil. zero is
+// ZeroBit if it reads as zero.
+func (h *Heap) hugeSpan(size, lead uintptr) (p *Page, zero uintptr) {
+	p = h.spanAlloc(size>>SliceShift, 1)
+	if p == nil {
+		return nil, 0
+	}
+	if p.zero != 0 {
+		zero = ZeroBit
+	}
+	p.clearNote()
+	p.Hint, p.Class, p.Magic = h.Hint, 0, 0
+	p.Start, p.Size, p.Gap, p.blocks = p.Start+lead, size-lead, 0, 1
+	p.Free, p.Allocs, p.Frees, p.Remote = 0, 0, 0, 0
+	p.Carved, p.carved, p.subreleased, p.rests, p.zero = 0, 0, 0, 0, 0
+	p.Owner = OwnerHuge
+	mapFill(p, p) // from now on other threads can find it
+	poolLock.Take(h.Thread.token)
+	p.reshare(&shares{})
+	poolLock.Release()
+	return p, zero
 }
 
 // hugeMap makes a fresh mapping, charged to a tier, or takes a cached one of the tier that was

@@ -50,3 +50,81 @@ func TestSpanOfHuge(t *testing.T) {
 		t.Errorf("%d bytes are in use, %d dirty", pool.usedBytes, pool.dirtyBytes)
 	}
 }
+
+// TestHugeInSpan: huge blocks of up to hugeSpanMost bytes and large pages share memory.
+func TestHugeInSpan(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	pool.feedback.wanted = wantedLeast // nothing is purged
+	a := get(t, h, 9*mib)
+	p := Lookup(a)
+	if p.state != spanInUse || p.usable(a) < 9*mib || pool.count.huge[1].allocs != 1 {
+		t.Fatalf("state %d, %d bytes", p.state, p.usable(a))
+	}
+	if why := Free(h, a+SliceSize, HowAny, NoSize, 0); why != FreeInside {
+		t.Errorf("an address inside: %d", why)
+	}
+	drop(h, a)
+	if why := Free(h, a, HowAny, NoSize, 0); why != FreeStale {
+		t.Errorf("freed twice: %d", why)
+	}
+	committed := pool.count.committed
+	for i := range uintptr(40) {
+		b := get(t, h, mib+i%9*mib)
+		if b>>21 != a>>21 {
+			t.Errorf("block %d is at %#x, the first was at %#x", i, b, a)
+		}
+		drop(h, b)
+		sound(t)
+	}
+	if pool.count.committed != committed {
+		t.Errorf("%d bytes are committed, not %d", pool.count.committed, committed)
+	}
+}
+
+// TestHugeInSpanResized: a huge block in a span becomes shorter in place, and longer by page tables.
+func TestHugeInSpanResized(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	b := get(t, h, 12*mib)
+	numbered(b, 12*mib)
+	used := pool.usedBytes
+	if to := Resize(h, b, 5*mib); to != b || pool.usedBytes > used-6*mib || pool.dirtyBytes < 6*mib {
+		t.Errorf("shorter: %#x for %#x, %d bytes in use, %d dirty", to, b, pool.usedBytes,
+			pool.dirtyBytes)
+	}
+	sound(t)
+	to := Resize(h, b, 40*mib)
+	if to == 0 {
+		t.Fatal("no growth")
+	}
+	sound(t)
+	isNumbered(t, to, 5*mib)
+	drop(h, to)
+	sound(t)
+}
+
+// TestHugeNotInSpan: where memory moves by parts or a cap is near a huge block is a mapping.
+func TestHugeNotInSpan(t *testing.T) {
+	for _, c := range []struct {
+		why string
+		set []string
+		n   uintptr
+	}{
+		{"too large", nil, hugeSpanMost + 1},
+		{"a cap", []string{"TA_NORMAL_HARD=48M"}, 9 * mib},
+		{"demotion", []string{"TA_NORMAL_SOFT=1G", "TA_ON_SOFTCAP=demote"}, 9 * mib},
+	} {
+		newWorld(t)
+		environment(t, c.set...)
+		h := mustAcquire(t, 8)
+		if p := Lookup(get(t, h, c.n)); p.state != spanHuge {
+			t.Errorf("%s: state %d", c.why, p.state)
+		}
+	}
+	newWorld(t)
+	watches(t)
+	if p := Lookup(get(t, mustAcquire(t, 8), 9*mib)); p.state != spanHuge {
+		t.Errorf("watched: state %d", p.state)
+	}
+}

@@ -93,7 +93,7 @@ func unpinOthers(token uintptr) {
 
 // spanBytes is the size of a span or huge block.
 func spanBytes(p *Page) uintptr {
-	if p.state == spanHuge || p.state == spanHugeCached {
+	if p.isMapping() {
 		return p.Size
 	}
 	return p.bytes()

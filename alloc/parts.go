@@ -38,7 +38,7 @@ const PartMapBytes = unsafe.Sizeof(partMap{})
 
 // parts is the part map of a huge block, or nil.
 func (p *Page) parts() *partMap {
-	if !p.isHuge() {
+	if !p.isMapping() {
 		return nil
 	}
 	return (*partMap)(raw.Ptr(uintptr(p.Allocs)))

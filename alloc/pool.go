@@ -295,6 +295,12 @@ func insertFree(p *Page, state uint8) {
 // became free. Precondition: poolLock does not refuse the thread.
 func spanFree(token uintptr, p *Page, since uint64) {
 	poolLock.Take(token)
+	spanFreeLocked(token, p, since)
+	poolLock.Release()
+}
+
+// spanFreeLocked is spanFree with poolLock held, which is let go if the span is purged at once.
+func spanFreeLocked(token uintptr, p *Page, since uint64) {
 	p.Owner = ownerNone
 	mapFill(p, nil)
 	p.setFreeSince(since)
@@ -305,7 +311,6 @@ func spanFree(token uintptr, p *Page, since uint64) {
 	} else {
 		spanFreed(token, p)
 	}
-	poolLock.Release()
 }
 
 // spanFreed puts a span that is no longer in use among the dirty ones. One with unmigrated

@@ -23,7 +23,7 @@ import (
 // they are not wanted. So only a program that has gone through such a cycle keeps more when it
 // falls silent.
 //
-//	purgeFeedback.wanted <= max(threadCount*wantedByThread, peak/wantedShare)
+//	purgeFeedback.wanted <= max(wantedLeast, threadCount*wantedByThread, peak/wantedShare)
 //
 // The peak counts for programs whose garbage collector frees much at once, in turn with allocating
 // as much (R).
@@ -36,6 +36,7 @@ const (
 	graceShare   = 16 // of PurgeDelay
 	graceBytes   = 24 << 20
 
+	wantedLeast    = 64 << 20
 	wantedByThread = 16 << 20
 	wantedShare    = 2 // of the peak of the heap
 )
@@ -76,7 +77,7 @@ func (f *purgeFeedback) missed(now uint64, n uintptr) {
 }
 
 func wantedMost() uintptr {
-	return max(pool.threadCount*wantedByThread, uintptr(pool.count.peak)/wantedShare)
+	return max(wantedLeast, pool.threadCount*wantedByThread, uintptr(pool.count.peak)/wantedShare)
 }
 
 // PurgeDelay is how long a free span stays dirty, in nanoseconds.

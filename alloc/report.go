@@ -289,9 +289,12 @@ func (k *Counts) segment(s *segment, e *ranges) {
 		if p.state != spanClean {
 			e.add(p.spanStart(), p.bytes(), p.placement)
 		}
-		if atomic.LoadUintptr(&p.Owner) == ownerNone {
+		switch atomic.LoadUintptr(&p.Owner) {
+		case ownerNone:
 			k.FreeSpans++
-		} else {
+		case OwnerHuge:
+			k.hints[p.Hint&(hintSlots-1)] += uint64(p.bytes())
+		default:
 			k.page(p)
 		}
 	}

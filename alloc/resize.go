@@ -23,7 +23,10 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	if secure {
 		return p.resizeSecure(addr, n)
 	}
-	huge := p.Owner == OwnerHuge
+	if p.Owner == OwnerHuge && p.state == spanInUse && n <= p.Size && p.shorten(h.Thread, n) {
+		return addr
+	}
+	huge := p.state == spanHuge || p.state == spanHugeAlone
 	if !huge && (p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start) {
 		return 0
 	}
@@ -77,6 +80,29 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 	}
 	hint := tiers.Match(h.Thread.rules&tiers.CallerSet(0, 0, 0), n)
 	return hint != tiers.NoHint && homeOf(hint) != uintptr(p.home)
+}
+
+// shorten makes the only block of a span n bytes long and gives the rest of the span to the pool.
+func (p *Page) shorten(t *Thread, n uintptr) bool {
+	if !poolLock.Take(t.token) {
+		return false
+	}
+	rest, lead := (*Page)(nil), p.lead()
+	if p.moving == 0 && p.unmigrated == 0 {
+		p.Start -= lead
+		rest = cut(p, raw.RoundUp(lead+n, SliceSize)>>SliceShift)
+		p.Start += lead
+		if rest != nil {
+			p.Size = p.bytes() - lead
+			pool.count.huge[tierOf(p.placement)].free(0, uint64(rest.bytes()))
+			pool.usedBytes -= rest.bytes()
+			mapFill(rest, nil)
+			rest.setFreeSince(t.Now)
+			addDirty(rest)
+		}
+	}
+	poolLock.Release()
+	return rest != nil
 }
 
 // toHuge moves the only block of a page to a mapping of its own of n bytes, where it can grow

@@ -62,16 +62,20 @@ type (
 	shares [placementSlots]share
 )
 
-// freed meanwhile
-func (p *Page) isHuge() bool { return p.state == spanHuge || p.state == spanHugeCached }
+// isMapping reports whether p is a huge block with a mapping of its own, in use or cached.
+func (p *Page) isMapping() bool { return p.state == spanHuge || p.state == spanHugeCached }
+
+// isHuge reports whether p is a huge block, which may have been freed meanwhile.
+func (p *Page) isHuge() bool { return p.isMapping() || p.Owner == OwnerHuge }
 
 // shares is what the tiers have of a huge block; of a page nothing.
 func (p *Page) shares() (s shares) {
 	if p.isHuge() {
-		there := uint64(p.elsewhere(p.Size))
+		size := spanBytes(p)
+		there := uint64(p.elsewhere(size))
 		s[tierOf(p.placementAt(0))].blocks = 1
 		s[tierOf(p.unmigratedIn)].bytes += there
-		s[tierOf(p.placement)].bytes += uint64(p.Size) - there
+		s[tierOf(p.placement)].bytes += uint64(size) - there
 	}
 	return s
 }

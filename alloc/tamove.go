@@ -76,9 +76,9 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 		p.unmigrated == 0 && p.done == 0 && p.parts() == nil):
 		h.Thread.atHome(p)
 		return addr
-	case p.Owner != OwnerHuge && (p.blocks != 1 || !movable(p, uint32(tier))):
+	case p.state == spanInUse && (p.blocks != 1 || !movable(p, uint32(tier))):
 		return h.moveBlock(p, addr, tier)
-	case p.state == spanHugeAlone || p.Owner != OwnerHuge && p.segment == nil:
+	case p.state == spanHugeAlone || p.state == spanInUse && p.segment == nil:
 		return uintptr(syscall.EBUSY)
 	}
 	return h.moveSpan(p, tier)

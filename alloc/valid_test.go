@@ -24,6 +24,7 @@ type inspection struct {
 	retiredBytes uintptr // bytes of pages left empty on lists
 
 	summaries int
+	hugeSpans [placementSlots]share // huge blocks in spans, by tier
 }
 
 // inspect returns what is wrong with the heap as a whole, or nil.

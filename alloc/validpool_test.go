@@ -22,7 +22,11 @@ func (v *inspection) segments() {
 			v.aged(p)
 			v.entries(p, true)
 			v.summary(p)
-			v.page(p)
+			if p.Owner == OwnerHuge {
+				v.hugeSpan(p)
+			} else {
+				v.page(p)
+			}
 		case spanClean, spanDirty:
 			v.want(free[p] == p.state, "span %p in state %d is not in its bin", p, p.state)
 			v.want(p.Owner == ownerNone, "free span %p has owner %#x", p, p.Owner)
@@ -288,6 +292,8 @@ func (v *inspection) huge() (bytes uintptr) {
 	for i := range pool.count.huge {
 		k := &pool.count.huge[i]
 		listed -= blocks[i]
+		blocks[i] += v.hugeSpans[i].blocks
+		size[i] += v.hugeSpans[i].bytes
 		v.want(blocks[i] == k.allocs-k.frees, "%d huge blocks in tier %d, counted %d", blocks[i], i,
 			k.allocs-k.frees)
 		v.want(size[i] == k.allocBytes-k.freeBytes, "%d huge bytes in tier %d, counted %d", size[i],
@@ -295,6 +301,16 @@ func (v *inspection) huge() (bytes uintptr) {
 	}
 	v.want(listed == 0, "the list of huge blocks has %d more than there are", int64(listed))
 	return bytes
+}
+
+// hugeSpan: a huge block in a span.
+func (v *inspection) hugeSpan(p *Page) {
+	v.want(p.bytes() <= hugeSpanMost+SliceSize && p.Size+p.lead() == p.bytes() && p.blocks == 1 &&
+		p.Gap == 0 && p.Magic == 0 && p.Free|p.Remote == 0 && p.Allocs|p.Frees == 0 &&
+		p.Carved == 0 && p.subreleased == 0 && p.done == 0 && p.parts() == nil,
+		"huge block of %d bytes in the span %p of %d", p.Size, p, p.bytes())
+	v.hugeSpans[tierOf(p.placement)].blocks++
+	v.hugeSpans[tierOf(p.placement)].bytes += uint64(p.bytes())
 }
 
 // parts: the equations of parts.go.
