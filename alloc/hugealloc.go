@@ -58,15 +58,28 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 
 // A huge block of up to hugeSpanMost bytes is a span of the pool, so that it shares memory with
 // large pages: a buffer whose size changes would need both otherwise. It moves as a whole, so it is
-// a mapping where memory migrates, and near a cap, where it may have to be split.
+// a mapping where memory migrates, and near a cap, where it may have to be split. Where there are
+// many, mappings serve better, because cached ones can be coalesced.
 //
 //	a huge block in a span: Owner == OwnerHuge, state == spanInUse, blocks == 1
-const hugeSpanMost = 16 << 20
+const (
+	hugeSpanMost  = 16 << 20
+	hugeSpansMost = 32 << 20 // bytes of huge blocks in use
+)
+
+// hugeLive is how many bytes huge blocks in use have, by a peek without the lock.
+func hugeLive() (bytes uint64) {
+	for i := range pool.count.huge {
+		k := &pool.count.huge[i]
+		bytes += k.allocBytes - k.freeBytes
+	}
+	return bytes
+}
 
 // hugeInSpan reports whether such a block may be in a span of a placement.
 func (h *Heap) hugeInSpan(home uintptr) bool {
-	return h.mayWaste(home) && hugePageSlices(home) == 1 && !Watching && !tiers.Migrating() &&
-		!poolLock.Refuses(h.Thread.token)
+	return hugeLive() <= hugeSpansMost && h.mayWaste(home) && hugePageSlices(home) == 1 &&
+		!Watching && !tiers.Migrating() && !poolLock.Refuses(h.Thread.token)
 }
 
 // hugeSpan takes a span of size bytes in which a huge block begins at lead, or returns nil. zero is

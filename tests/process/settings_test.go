@@ -35,7 +35,7 @@ func TestPurgeDelay(t *testing.T) {
 					most = 12<<10 - reserve/4 // a span is a slice larger than its block
 				}
 				if (now > most) != c.now || (paused > 7<<10) != c.paused {
-					t.Errorf("%d KiB of 12 MiB at once, %d after a pause", now, paused)
+					t.Errorf("%d KiB at once, %d after a pause", now, paused)
 				}
 			})
 		}

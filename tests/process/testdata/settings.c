@@ -26,12 +26,11 @@ static void little_work(void)
 		free(p[i]);
 }
 
-// Frees 12 MiB and prints how many KiB less are resident at once, and after two
+// Frees many blocks of n bytes and prints how many KiB less are resident at once, and after two
 // pauses with a little work of another class: the first may only find what the
 // heap had kept for itself.
-static void purge(size_t n)
+static void purge(size_t n, int many)
 {
-	int many = (int)(12 * MIB / n);
 	touch(n, many);
 	long full = rss();
 	drop(many);
@@ -43,8 +42,8 @@ static void purge(size_t n)
 	printf("%ld %ld\n", at_once / 1024, (full - rss()) / 1024);
 }
 
-static void huge(void) { purge(6 * MIB); }
-static void spans(void) { purge(MIB / 2); }
+static void huge(void) { purge(24 * MIB, 1); }
+static void spans(void) { purge(MIB / 2, 24); }
 
 // The same with one block of each class from 288 KiB to 4 MiB, 48 MiB in all.
 static void classes(void)
