@@ -53,7 +53,7 @@ func guardPagesMap(token, size, used, align, r uintptr) (start, base, whole uint
 		raw.Unmap(base, whole)
 	}
 	start = mapAligned(size, align)
-	if start == 0 && (dropGuardPagesLocking(token, size) || dropRoomLocking(token)) {
+	if start == 0 && (dropGuardPagesLocking(token, size) || dropReservationsLocking(token)) {
 		start = mapAligned(size, align)
 	}
 	if start != 0 {

@@ -82,14 +82,15 @@ func TestHugeInSpan(t *testing.T) {
 	}
 }
 
-// TestHugeInSpanResized: a huge block in a span becomes shorter in place, and longer by page tables.
+// TestHugeInSpanResized: a huge block in a span becomes shorter in place, longer by page tables.
 func TestHugeInSpanResized(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	b := get(t, h, 12*mib)
 	numbered(b, 12*mib)
 	used := pool.usedBytes
-	if to := Resize(h, b, 5*mib); to != b || pool.usedBytes > used-6*mib || pool.dirtyBytes < 6*mib {
+	if to := Resize(h, b, 5*mib); to != b || pool.usedBytes > used-6*mib ||
+		pool.dirtyBytes < 6*mib {
 		t.Errorf("shorter: %#x for %#x, %d bytes in use, %d dirty", to, b, pool.usedBytes,
 			pool.dirtyBytes)
 	}

@@ -163,7 +163,7 @@ func mapHugeBlock(token, size, align, placement uintptr) (start uintptr) {
 	if start == 0 {
 		start = mapAligned(size, align)
 	}
-	if start == 0 && dropRoomLocking(token) {
+	if start == 0 && dropReservationsLocking(token) {
 		start = mapAligned(size, align)
 	}
 	if start != 0 && !mapReserve(start, SliceSize) {

@@ -161,10 +161,6 @@ func extend(placement, least, most uintptr) *Page {
 	return p
 }
 
-// dropRoom gives the reservation behind the growing segment, with its margin, back to the kernel.
-// It reports false if there is none. Precondition: poolLock is held.
-func dropRoom() bool { return pool.growing != nil && pool.growing.dropBehind() }
-
 // dropReservations gives what is reserved before and behind all segments back to the kernel.
 // Precondition: poolLock is held.
 func dropReservations() {
@@ -194,14 +190,17 @@ func (s *segment) dropBehind() bool {
 	return true
 }
 
-// dropRoomLocking is dropRoom for a caller that does not hold poolLock.
-func dropRoomLocking(token uintptr) bool {
+// dropReservationsLocking is dropReservations for a caller that does not hold poolLock. It reports
+// whether there was anything to give back.
+func dropReservationsLocking(token uintptr) bool {
 	if !poolLock.Take(token) {
 		return false
 	}
-	ok := dropRoom()
+	before := pool.count.mapped
+	dropReservations()
+	dropped := pool.count.mapped != before
 	poolLock.Release()
-	return ok
+	return dropped
 }
 
 // mapSegment maps n bytes at a multiple of align between margins, with room bytes more reserved
