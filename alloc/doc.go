@@ -9,7 +9,7 @@
 // which takes back blocks that other threads freed, carves new ones, or goes to the next page of
 // the class. When the heap has none, the pool ([pool]) provides a span, a row of 64 KiB slices of a
 // segment that is mapped from the kernel. Its bytes are charged to a tier first ([reserve.go]).
-// Above [sizeclass.MaxSize] a block is a mapping of its own ([huge.go]).
+// Above [sizeclass.MaxSize] a block is a span or a mapping of its own ([hugealloc.go], [huge.go]).
 //
 // # The story of one free
 //
