@@ -81,11 +81,10 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 	default:
 		b = h.allocClass(sizeclass.Of(n), sizeclass.Granule)
 	}
-	if b != 0 && tiers.AnyThrottled() {
-		h.throttle(b, n)
-	}
 	if b == 0 {
 		stats.Put1(config.LogError, stats.EventNoMemory, n, 0)
+	} else if tiers.AnyThrottled() {
+		h.throttle(b, n)
 	}
 	return b
 }

@@ -173,13 +173,12 @@ func dropReservations() {
 	}
 }
 
-// dropBehind gives what is reserved behind a segment back to the kernel. It reports false if there
-// is nothing.
-func (s *segment) dropBehind() bool {
+// dropBehind gives what is reserved behind a segment back to the kernel.
+func (s *segment) dropBehind() {
 	end := s.start + s.slices<<SliceShift
 	n := s.mapAddr + s.mapSize - end
 	if n == 0 || !raw.Unmap(end, n) {
-		return false
+		return
 	}
 	unmapped(n)
 	s.mapSize -= n
@@ -187,7 +186,6 @@ func (s *segment) dropBehind() bool {
 	if pool.growing == s {
 		pool.growing = nil
 	}
-	return true
 }
 
 // dropReservationsLocking is dropReservations for a caller that does not hold poolLock. It reports
