@@ -78,8 +78,9 @@ func hugeLive() (bytes uint64) {
 
 // hugeInSpan reports whether such a block may be in a span of a placement.
 func (h *Heap) hugeInSpan(home uintptr) bool {
-	return hugeLive() <= hugeSpansMost && h.mayWaste(home) && hugePageSlices(home) == 1 &&
-		!Watching && !tiers.Migrating() && !poolLock.Refuses(h.Thread.token)
+	return home != placementPin && hugeLive() <= hugeSpansMost && h.mayWaste(home) &&
+		hugePageSlices(home) == 1 && !Watching && !tiers.Migrating() &&
+		!poolLock.Refuses(h.Thread.token)
 }
 
 // hugeSpan takes a span of size bytes in which a huge block begins at lead, or returns nil. zero is

@@ -3,6 +3,7 @@ package alloc
 import (
 	"testing"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
 
@@ -127,5 +128,15 @@ func TestHugeNotInSpan(t *testing.T) {
 	watches(t)
 	if p := Lookup(get(t, mustAcquire(t, 8), 9*mib)); p.state != spanHuge {
 		t.Errorf("watched: state %d", p.state)
+	}
+}
+
+// TestHugePinned: memory that is pinned must all be on its node, and has a mapping.
+func TestHugePinned(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	b := Alloc(h, 9*mib, uintptr(config.HintPinFast)) &^ ZeroBit
+	if p := Lookup(b); p == nil || p.state != spanHuge {
+		t.Errorf("%#x is in %+v", b, p)
 	}
 }
