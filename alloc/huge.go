@@ -7,9 +7,9 @@ import (
 	"tieralloc/tiers"
 )
 
-// A huge block, above sizeclass.MaxSize or aligned to more than a page can give, is a mapping of its
-// own, aligned to a slice, or a span (hugealloc.go). Any thread may free it. Freed mappings are kept
-// a while for the next request (hugecache.go).
+// A huge block, above sizeclass.MaxSize or aligned to more than a page can give, is a mapping of
+// its own, aligned to a slice, or a span (hugealloc.go). Any thread may free it. Freed mappings are
+// kept a while for the next request (hugecache.go).
 
 // maxRequest is more than an address space holds and leaves room to round up.
 const maxRequest = 1 << 46
