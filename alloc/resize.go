@@ -23,10 +23,7 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	if secure {
 		return p.resizeSecure(addr, n)
 	}
-	if p.Owner == OwnerHuge && p.state == spanInUse && n <= p.Size && p.shorten(h.Thread, n) {
-		return addr
-	}
-	huge := p.state == spanHuge || p.state == spanHugeAlone
+	huge := p.Owner == OwnerHuge
 	if !huge && (p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start) {
 		return 0
 	}
@@ -37,8 +34,10 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	case to != 0:
 	case h.copyPays(p, whole):
 		return 0
-	case huge:
+	case huge && p.state != spanInUse:
 		to = hugeResize(h, p, whole)
+	case n <= p.Size:
+		to = p.shorten(h.Thread, whole)
 	default:
 		to = h.toHuge(p, whole)
 	}
@@ -82,15 +81,16 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 	return hint != tiers.NoHint && homeOf(hint) != uintptr(p.home)
 }
 
-// shorten makes the only block of a span n bytes long and gives the rest of the span to the pool.
-func (p *Page) shorten(t *Thread, n uintptr) bool {
+// shorten makes a span with one block n bytes long and gives the rest of it to the pool. It returns
+// the address of the span, or 0 with everything as it was.
+func (p *Page) shorten(t *Thread, n uintptr) (at uintptr) {
 	if !poolLock.Take(t.token) {
-		return false
+		return 0
 	}
-	rest, lead := (*Page)(nil), p.lead()
 	if p.moving == 0 && p.unmigrated == 0 {
+		lead := p.lead()
 		p.Start -= lead
-		rest = cut(p, raw.RoundUp(lead+n, SliceSize)>>SliceShift)
+		rest := cut(p, raw.RoundUp(n, SliceSize)>>SliceShift)
 		p.Start += lead
 		if rest != nil {
 			p.Size = p.bytes() - lead
@@ -99,10 +99,11 @@ func (p *Page) shorten(t *Thread, n uintptr) bool {
 			mapFill(rest, nil)
 			rest.setFreeSince(t.Now)
 			addDirty(rest)
+			at = p.spanStart()
 		}
 	}
 	poolLock.Release()
-	return rest != nil
+	return at
 }
 
 // toHuge moves the only block of a page to a mapping of its own of n bytes, where it can grow
