@@ -203,11 +203,11 @@ func setPath(path, file *config.Text, name string) bool {
 		}
 		reportPath.Reset()
 	}
-	at, errno := file.Addr(), uintptr(syscall.ENAMETOOLONG)
-	if path.Mem(at, file.Len()) {
-		at, errno = path.Addr(), pathError(path)
+	whole, errno := file, uintptr(syscall.ENAMETOOLONG)
+	if path.Mem(file.Addr(), file.Len()) {
+		whole, errno = path, pathError(path)
 	}
-	if errno != 0 && complain(name, at, errno) {
+	if errno != 0 && complainOf(name, whole, errno) {
 		endIfStrict()
 	}
 	return errno == 0

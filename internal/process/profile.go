@@ -42,7 +42,7 @@ func beginProfile(b *BootArgs) {
 	alloc.Profiling = profile.Start(config.InForce.ProfileRate, startMono,
 		uint64(raw.Load(b.Random)), (*profile.Tracers)(raw.Ptr(b.Tracers)))
 	if !alloc.Profiling {
-		complain("TA_PROFILE", profilePath.Addr(), uintptr(syscall.ENOMEM))
+		complainOf("TA_PROFILE", &profilePath, uintptr(syscall.ENOMEM))
 		return
 	}
 	cudahook.StartSampling()

@@ -102,6 +102,24 @@ func TestStrictStatsFile(t *testing.T) {
 	}
 }
 
+// TestUnwritableName: the line about a file that cannot be written names that file, not a template.
+func TestUnwritableName(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string]string{"TA_STATS_FILE": "", "TA_PROFILE": "",
+		"TA_CUDA_SNAPSHOT": "TA_CUDA=1"} {
+		// the shell has the process's number before the program does
+		r := testlib.Run(t, testlib.Cmd{Args: []string{"sh", "-c",
+			`echo $$; LD_PRELOAD=$LIBRARY exec /bin/true`},
+			Env: append(append([]string{}, quiet...), "LIBRARY="+testlib.Lib(t),
+				name+"=/no/such/folder/x%p.%e.%r.%"+"%", more)})
+		pid := strings.TrimSpace(r.Stdout)
+		want := "tieralloc: cannot write " + name + " /no/such/folder/x" + pid + ".true.none.%: "
+		if r.Status != 0 || !oneLine(r.Stderr, want) {
+			t.Errorf("%+v: not %q", r, want)
+		}
+	}
+}
+
 // TestDisabled: the heap serves nothing, and says so.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
