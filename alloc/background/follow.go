@@ -34,6 +34,10 @@ type follower struct {
 	depth    float64         // of the last sample: see heat.Depth
 	told     time.Time       // when the heap profile was told the heat last
 	last     time.Time
+
+	cpu     time.Duration // processor time of the thread at first
+	filling time.Duration // that of the looks for room since the last sample
+	filled  uintptr       // bytes that moved into it
 }
 
 const (
@@ -52,32 +56,57 @@ const (
 func followUse() {
 	runtime.LockOSThread() // so the time of the thread is what this costs
 	f := follower{setting: "TA_ON_SOFTCAP=follow", sources: heat.Sources(),
-		estimate: heat.NewEstimate(nil), last: time.Now()}
-	begun, cpu := time.Now(), heat.ThreadTime()
+		estimate: heat.NewEstimate(nil), last: time.Now(), cpu: heat.ThreadTime()}
+	begun := time.Now()
 	tiers.CountSource(stats.SourceNone)
 	for pace := (heat.Pace{}); ; {
 		for !due() {
-			if !rest(heat.Shortest) {
+			if !f.fill(heat.Shortest) {
 				return
 			}
 		}
 		before := heat.ThreadTime()
 		moves, err := f.sample()
-		cost := heat.ThreadTime() - before
+		cost := heat.ThreadTime() - before + f.filling
 		if err != nil {
 			f.say("memory moves by age: " + err.Error())
 			tiers.CountSource(stats.SourceNone)
 			tiers.FollowByAge()
 			return
 		}
-		moved := f.carry(moves)
-		tiers.CountFollowTime(uint64(heat.ThreadTime() - cpu))
+		moved := f.carry(moves) + f.filled
+		f.filling, f.filled = 0, 0
+		tiers.CountFollowTime(uint64(heat.ThreadTime() - f.cpu))
 		wait := pace.Wait(heat.Taken{Cost: cost, At: time.Since(begun), Size: f.list.Bytes(),
 			Moved: moved, Depth: f.depth})
-		if !rest(wait) {
+		if !f.fill(wait) {
 			return // run says so
 		}
 	}
+}
+
+// look is the time between two looks for room.
+const look = heat.Shortest / 2
+
+// fill waits for the next sample. When the program frees memory of a faster tier meanwhile, what
+// was hot at the last one goes up. It reports false where rest does.
+func (f *follower) fill(wait time.Duration) bool {
+	for end := time.Now().Add(wait); wait > 0; wait = time.Until(end) {
+		if wait > look+look/2 {
+			wait = look
+		}
+		if !rest(wait) {
+			return false
+		}
+		before := heat.ThreadTime()
+		moves := f.planner.Fill(accounts(), budget(look))
+		f.filling += heat.ThreadTime() - before
+		if len(moves) != 0 {
+			f.filled += f.carry(moves)
+			tiers.CountFollowTime(uint64(heat.ThreadTime() - f.cpu))
+		}
+	}
+	return true
 }
 
 // sample measures once and decides what moves. It fails where nothing can measure.

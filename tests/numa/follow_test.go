@@ -18,6 +18,7 @@ func TestFollow(t *testing.T) {
 		files: []string{testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain"),
 			program(t, "hotset"), program(t, "torture", "-pthread"),
 			program(t, "churn", "-pthread"),
+			program(t, "room", "-ldl"),
 			goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl")}}
 	g.checks = []check{
 		followed("blocks under a hard cap", follow+"TA_NORMAL_HARD=56M", "48 1000 90", 56),
@@ -33,6 +34,12 @@ func TestFollow(t *testing.T) {
 			}},
 		{name: "churn", env: follow + "TA_NORMAL_HARD=32M TA_NORMAL_SOFT=24M",
 			script: "/guest/churn 0 1", judge: churnFollowed},
+		{name: "room between samples", env: follow + "TA_NORMAL_HARD=48M TA_PURGE_DELAY=0",
+			script: "/guest/room 15", judge: func(t *testing.T, r *results) {
+				if t.Log(r.stdout); r.numbers(t, "moved")[0][0] == 0 {
+					t.Error("nothing moved up between two samples")
+				}
+			}},
 		{name: "heat map", env: follow + "TA_NORMAL_HARD=56M TA_STATS_LIVE=/guest/live.%p",
 			script: heatScript, judge: drawn},
 		{name: "no cap", env: follow, script: "/guest/plain " + blocks, judge: neverFollowed,

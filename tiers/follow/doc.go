@@ -6,6 +6,9 @@
 // move to [Planner.Refused], and the next plan starts from where the regions are then. Waits are
 // counted in periods. They suit an estimate of heat with a half-life of some four samples.
 //
+// A period may be minutes. Some times a second the caller asks [Planner.Fill] what goes up into
+// room that has come since the last plan.
+//
 // It is ordinary Go for the control plane. It makes no system calls, starts no goroutines and reads
 // no clock.
 //
@@ -49,4 +52,7 @@
 // A region that moved rests: it does not turn back for some periods, and for twice as many each
 // time that it came back down. Only a cap makes it turn earlier, when nothing else is left of its
 // rank. A region that was refused waits too, twice as long each time.
+//
+// Between two plans each region moves once at most, and up. If a soft cap then takes memory back
+// from the tier that was filled, the tier rests from that in the same way.
 package follow

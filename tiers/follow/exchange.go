@@ -105,7 +105,9 @@ func (p *pair) listCandidates() {
 			continue
 		}
 		r, h := &p.regions[i], p.past[i]
-		h.want(p.wanted(i), h.falling(r))
+		falling := h.falling(r)
+		h.score.count(p.wanted(i), falling)
+		h.fit.count(p.fills(i, r.Heat), falling)
 		heat := h.lasting(r, p.p.patience)
 		h.promised = heat
 		if p.movable(i, p.lower) && !p.resting(i, true) && (heat > 0 || r.Rank == RankHot) &&

@@ -23,7 +23,8 @@ type history struct {
 	now   extent  // of heat in this window
 	last  extent  // of heat in the window before
 	full  bool    // the window before was a whole one
-	score int     // periods for which it was hot, less those in which its heat fell
+	score score   // of periods in which it was hot enough to go up
+	fit   score   // of those in which it was hot enough to go up if there was room
 }
 
 const (
@@ -91,7 +92,7 @@ func (h *history) cooled(r *Region, period, patience int) bool {
 func (h *history) look(r *Region, period, patience int) {
 	h.seen, h.known = period, r.Known
 	if !r.Known {
-		h.score, h.peak, h.looks, h.begun, h.full = 0, 0, 0, 0, false
+		h.score, h.fit, h.peak, h.looks, h.begun, h.full = 0, 0, 0, 0, 0, false
 		return
 	}
 	h.peak = max(r.Heat, h.peak*fade)
@@ -117,22 +118,25 @@ func (h *history) falling(r *Region) bool {
 	return r.Heat+2*r.Spread.Deviation(r.Heat) < steady*h.peak
 }
 
-// want counts a period in which the region was hot enough to move up, or was not.
-func (h *history) want(hot, falling bool) {
+// score is periods for which a region was hot, less those in which its heat fell.
+type score int
+
+// count counts a period in which the region was hot enough, or was not.
+func (s *score) count(hot, falling bool) {
 	switch {
 	case !hot:
-		h.score = 0
+		*s = 0
 	case falling:
-		h.score = max(0, h.score-1)
+		*s = max(0, *s-1)
 	default:
-		h.score = min(h.score+1, mostPatience)
+		*s = min(*s+1, mostPatience)
 	}
 }
 
 // lasting is the heat that the region can be counted on to keep, in touches per page and second. It
 // is 0 for one that may be hot for once only.
 func (h *history) lasting(r *Region, patience int) float64 {
-	if h.score >= patience {
+	if int(h.score) >= patience {
 		return r.Heat
 	}
 	e := h.now.with(h.last)
@@ -140,6 +144,14 @@ func (h *history) lasting(r *Region, patience int) float64 {
 		return 0
 	}
 	return e.least
+}
+
+// lastingInRoom is the same, of a region that needs to take no other's place.
+func (h *history) lastingInRoom(r *Region, patience int) float64 {
+	if int(h.fit) >= patience {
+		return r.Heat
+	}
+	return h.lasting(r, patience)
 }
 
 // resting reports that the region moved the other way not long ago.

@@ -61,6 +61,9 @@ type Planner struct {
 	patient  int     // the period in which patience changed last
 	wentUp   float64 // bytes that went up lately
 	cooled   float64 // bytes of them that turned cold soon
+
+	last     *plan     // for Fill
+	fillings []filling // of each tier
 }
 
 const (
@@ -92,6 +95,7 @@ func (p *Planner) Plan(regions []Region, tiers []Tier, elapsed time.Duration,
 	for k := 1; k < len(w.present); k++ {
 		w.promote(w.present[k-1], w.present[k:])
 	}
+	p.beginFill(w)
 	return w.moves
 }
 

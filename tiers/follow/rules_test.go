@@ -266,7 +266,7 @@ func TestRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	moves := 0
 	for range 400 {
-		s := &simulation{t: t, rng: rng, refuses: func(int) bool { return false },
+		s := &simulation{t: t, rng: rng, refuses: never, gone: never,
 			budget: rng.Uint64N(256 * mib)}
 		s.tiers = make([]Tier, 2+rng.IntN(2))
 		for i := range 1 + rng.IntN(60) {
@@ -291,6 +291,11 @@ func TestRandom(t *testing.T) {
 				}
 			}
 			s.carryOut(s.planner.Plan(s.regions, s.tiers, 5*time.Second, s.budget))
+			for range 3 {
+				s.tiers[0].Bytes -= min(s.tiers[0].Bytes, rng.Uint64N(2*mib))
+				s.look()
+			}
+			s.charge()
 			if s.moved > 0 {
 				moves++
 			}

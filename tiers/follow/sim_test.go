@@ -36,6 +36,7 @@ type simulation struct {
 	tiers   []Tier
 	budget  uint64
 	refuses func(region int) bool
+	gone    func(region int) bool // its memory was freed since the sample
 
 	period  int
 	born    []int     // the period in which a region was put to use
@@ -43,6 +44,7 @@ type simulation struct {
 	share   []float64 // of a count's variance that the mean has
 	moved   uint64    // bytes, in the last period
 	refused int       // moves, in the last period
+	tried   map[int]bool
 }
 
 // equal and mixed are the sizes of regions.
@@ -57,7 +59,7 @@ var sizes = map[string]func(int) uintptr{"equal": equal, "mixed": mixed}
 // newSimulation makes regions of simMemory in all, in the slowest tier.
 func newSimulation(t *testing.T, size func(int) uintptr, tiers ...Tier) *simulation {
 	s := &simulation{t: t, rng: rand.New(rand.NewPCG(1, 2)), tiers: tiers, budget: simMemory,
-		refuses: func(int) bool { return false }}
+		refuses: never, gone: never}
 	for sum, at := uintptr(0), uintptr(simStart); sum < simMemory; {
 		n := size(len(s.regions))
 		s.regions = append(s.regions, Region{Start: at, End: at + n, Rank: RankMiddle,
@@ -69,6 +71,8 @@ func newSimulation(t *testing.T, size func(int) uintptr, tiers ...Tier) *simulat
 	s.charge()
 	return s
 }
+
+func never(int) bool { return false }
 
 // capped is a tier with caps.
 func capped(soft, hard uint64) Tier { return Tier{Present: true, Soft: soft, Hard: hard} }
@@ -145,27 +149,51 @@ func (s *simulation) estimate(use program) {
 	s.period++
 }
 
-// step lets the program run for a period, and moves what is planned.
+// step lets the program run for a period, and moves what is planned, at first and between.
 func (s *simulation) step(use program) {
 	s.t.Helper()
 	s.estimate(use)
 	s.carryOut(s.planner.Plan(s.regions, s.tiers, simPeriod, s.budget))
+	for range 3 {
+		s.look()
+	}
 }
 
-// carryOut makes moves, and holds each of them to the rules.
+// look moves what goes into room that has come since.
+func (s *simulation) look() {
+	s.t.Helper()
+	moves := s.planner.Fill(s.tiers, s.budget-s.moved)
+	for _, m := range moves {
+		if m.Cause != Room {
+			s.t.Fatalf("period %d: %+v between two plans", s.period, m)
+		}
+	}
+	s.carryOn(moves)
+}
+
+// carryOut makes the moves of a period.
 func (s *simulation) carryOut(moves []Move) {
 	s.t.Helper()
-	s.moved, s.refused = 0, 0
-	seen := map[int]bool{}
+	s.moved, s.refused, s.tried = 0, 0, map[int]bool{}
+	s.carryOn(moves)
+}
+
+// carryOn makes moves, and holds each of them to the rules.
+func (s *simulation) carryOn(moves []Move) {
+	s.t.Helper()
 	for _, m := range moves {
 		r := &s.regions[m.Region]
 		to := &s.tiers[m.To]
 		size := r.size()
 		down := m.Cause == CapExceeded || m.Cause == Colder
-		if seen[m.Region] || r.Fixed || !to.Present || m.To == r.Tier || down != (m.To > r.Tier) {
+		if s.tried[m.Region] || r.Fixed || !to.Present || m.To == r.Tier ||
+			down != (m.To > r.Tier) {
 			s.t.Fatalf("period %d: %+v of %+v", s.period, m, *r)
 		}
-		seen[m.Region] = true
+		s.tried[m.Region] = true
+		if s.gone(m.Region) {
+			continue
+		}
 		if s.refuses(m.Region) {
 			s.planner.Refused(*r)
 			s.refused++
