@@ -203,7 +203,7 @@ func mbind(addr, n uintptr, nodes uint64, mode uint32, move bool) (errno uintptr
 //	ΣNode + Absent + Failed = the bytes counted, rounded to pages
 type Residency struct {
 	Node   [64]uint64
-	Absent uint64 // never written, swapped out, or not mapped at all
+	Absent uint64 // never written, swapped out, just being moved, or not mapped at all
 	Failed uint64 // the kernel did not answer, or the node is above 63
 }
 

@@ -89,6 +89,37 @@ static void beyond(int mode, int killed)
 				  WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* A page that the kernel moves is on a node all the time, and one that was dropped on none. Of each
+ * new mapping every second page is dropped, so that there is always something to compact. */
+static void compacted(void)
+{
+	const long n = 32 * MIB;
+	pid_t child = fork();
+	MUST(child >= 0);
+	if (child == 0)
+		for (;;) {
+			int fd = open("/proc/sys/vm/compact_memory", O_WRONLY);
+			MUST(fd >= 0 && write(fd, "1", 1) == 1);
+			close(fd);
+		}
+	for (int round = 0; round < 2; round++) {
+		char *p = map(n);
+		MUST(madvise(p, n, MADV_NOHUGEPAGE) == 0);
+		fill(p, n, round);
+		for (long i = 0; i < n; i += 2 * PAGE)
+			MUST(madvise(p + i, PAGE, MADV_DONTNEED) == 0);
+		for (int again = 0; again < 4; again++) {
+			long pages[NODES + 1] = {0};
+			where(p, n, pages);
+			if (pages[NODES] != n / PAGE / 2)
+				show("pages", pages);
+			MUST(pages[NODES] == n / PAGE / 2);
+		}
+		munmap(p, n);
+	}
+	MUST(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+}
+
 int main(void)
 {
 	expendable("-1000");
@@ -97,6 +128,7 @@ int main(void)
 	MUST(bind(p, HUGE, PREFERRED, 1 << 7, 0) != 0 && errno == EINVAL);
 	small();
 	huge();
+	compacted();
 	beyond(PREFERRED_MANY, 0);
 	beyond(BIND, 1);
 	puts("as ever");

@@ -44,6 +44,29 @@ static inline int holds(const void *p, long n, uint64_t seed)
 	return 1;
 }
 
+/* The node of a page, or a negative errno if it is absent. While the kernel moves a page, for
+ * compaction, say, move_pages answers ENOENT, as for a page that is absent; only pagemap tells them
+ * apart, for guests have no swap. Reading a page waits until it has been moved. */
+static inline int node_of(void *page)
+{
+	static int pagemap = -1;
+	if (pagemap < 0)
+		MUST((pagemap = open("/proc/self/pagemap", O_RDONLY)) >= 0);
+	for (int asked = 0; asked < 1 << 20; asked++) {
+		int status;
+		uint64_t entry;
+		MUST(syscall(SYS_move_pages, 0, 1L, &page, NULL, &status, 0) == 0);
+		if (status != -ENOENT)
+			return status;
+		MUST(pread(pagemap, &entry, 8, (uintptr_t)page / PAGE * 8) == 8);
+		if (entry >> 62 == 0) /* neither present nor moved */
+			return status;
+		(void)*(volatile char *)page;
+	}
+	MUST(!"a page stays still");
+	return -ENOENT;
+}
+
 /* Adds up the pages of n bytes at p by node; absent ones are at NODES. */
 static inline void where(const void *p, long n, long count[NODES + 1])
 {
@@ -55,8 +78,10 @@ static inline void where(const void *p, long n, long count[NODES + 1])
 		for (; k < 512 && at < end; k++, at += PAGE)
 			pages[k] = (void *)at;
 		MUST(syscall(SYS_move_pages, 0, k, pages, NULL, status, 0) == 0);
-		for (long i = 0; i < k; i++)
-			count[status[i] >= 0 && status[i] < NODES ? status[i] : NODES]++;
+		for (long i = 0; i < k; i++) {
+			int node = status[i] == -ENOENT ? node_of(pages[i]) : status[i];
+			count[node >= 0 && node < NODES ? node : NODES]++;
+		}
 	}
 }
 
