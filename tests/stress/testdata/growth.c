@@ -1,11 +1,14 @@
 // Resident memory over time. Each line of output is a number of KiB.
 //
-//	growth rounds N        after each of N rounds that fill 200 MB and free it
+//	growth rounds N        three numbers for each of N rounds that fill 200 MB and free it: the
+//	                       most that its blocks took, what is resident after it, and what is after
+//	                       malloc_trim, which the first round and the last call
 //	growth threads N       the same, each round in four fresh threads
 //	growth drop ORDER      before and after freeing 400 MB of 1000-byte blocks in
 //	                       the order they came, from the last on (back) or at random
 //	growth remote          the same, freed by another thread than made them
 #define _GNU_SOURCE
+#include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,16 +66,18 @@ static void touch(char *p, size_t n)
 
 // Fills bytes with blocks of one range of sizes, then frees them all. The range
 // depends on the round: what one leaves behind is of little use to the next.
-static void phase(size_t bytes, unsigned round, uint64_t *random)
+// It returns the bytes that all blocks took.
+static size_t phase(size_t bytes, unsigned round, uint64_t *random)
 {
 	static const size_t most[] = {128, 1500, 20000, 300000, 3000000, 9000000};
-	size_t limit = most[round % 6], room = bytes / (limit / 8) + 1024, n = 0, sum = 0;
+	size_t limit = most[round % 6], room = bytes / (limit / 8) + 1024, n = 0, sum = 0, took = 0;
 	char **block = malloc(room * sizeof *block);
 	while (sum < bytes && n < room) {
 		size_t size = limit / 8 + next(random) % limit;
 		if ((block[n] = malloc(size)) == NULL)
 			abort();
-		touch(block[n++], size);
+		touch(block[n], size);
+		took += malloc_usable_size(block[n++]) + sizeof *block;
 		sum += size;
 	}
 	for (size_t i = n; i > 1; i--) { // shuffle
@@ -84,28 +89,38 @@ static void phase(size_t bytes, unsigned round, uint64_t *random)
 	for (size_t i = 0; i < n; i++)
 		free(block[i]);
 	free(block);
+	return took;
 }
 
 static void *phase_thread(void *arg)
 {
 	uint64_t random = (uintptr_t)arg * 77 + 1;
-	phase(PHASE / 4, (uintptr_t)arg, &random);
-	return NULL;
+	return (void *)phase(PHASE / 4, (uintptr_t)arg, &random);
 }
 
 static void rounds(int n, int threads)
 {
 	for (int i = 0; i < n; i++) {
 		pthread_t t[4];
+		size_t most = 0;
 		if (!threads) {
-			for (unsigned k = 0; k < 6; k++)
-				phase(PHASE, k, &state);
+			for (unsigned k = 0; k < 6; k++) {
+				size_t took = phase(PHASE, k, &state);
+				most = took > most ? took : most;
+			}
 		} else {
 			for (uintptr_t k = 0; k < 4; k++)
 				pthread_create(&t[k], NULL, phase_thread, (void *)(i + k));
-			for (int k = 0; k < 4; k++)
-				pthread_join(t[k], NULL);
+			for (int k = 0; k < 4; k++) {
+				void *took;
+				pthread_join(t[k], &took);
+				most += (size_t)took;
+			}
 		}
+		printf("%zu\n", most / 1024);
+		report();
+		if (i == 0 || i == n - 1)
+			malloc_trim(0);
 		report();
 	}
 }
