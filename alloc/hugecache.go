@@ -181,26 +181,36 @@ func cacheRest(p *Page, n uintptr) bool {
 	return true
 }
 
-// roomyHuge makes the first size bytes of the largest cached block of p's placement a block with
-// the hint of p, if there are as many behind them. Those stay cached. It returns nil if there is no
-// such block.
-func roomyHuge(token uintptr, p *Page, size uintptr) *Page {
+// growthHuge makes a cached block of p's placement a block of at least size bytes with the hint of
+// p: the first bytes of the largest one if there are as many behind them, which stay cached;
+// otherwise, with any set, the smallest one that fits. It returns nil if there is no such block.
+func growthHuge(token uintptr, p *Page, size uintptr, any bool) *Page {
 	c := &pool.cache
 	if !poolLock.Take(token) {
 		return nil
 	}
-	q := (*Page)(nil)
 	i := c.largest(uintptr(p.placement), 1, SliceSize)
-	if i < hugeCacheSlots && c.slot[i].Size >= 2*size {
+	if i >= hugeCacheSlots || c.slot[i].Size < 2*size {
+		i = hugeCacheSlots
+		if any {
+			i = c.smallest(uintptr(p.placement), size, SliceSize)
+		}
+	}
+	q := (*Page)(nil)
+	if i < hugeCacheSlots {
 		q = c.remove(i)
-		if cacheRest(q, q.Size-size) {
+		rest := q.Size - size
+		if rest >= min(size, hugeCacheLeast) && cacheRest(q, rest) {
 			q.Size = size
-			pool.count.hugeHits++
-			hugeLink(q, p.Hint, p.home)
-		} else {
+		}
+		if q.Size > 2*size {
 			c.put(q)
 			q = nil
 		}
+	}
+	if q != nil {
+		pool.count.hugeHits++
+		hugeLink(q, p.Hint, p.home)
 	}
 	poolLock.Release()
 	return q

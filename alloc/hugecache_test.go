@@ -86,24 +86,6 @@ func TestHugeStretch(t *testing.T) {
 	sound(t)
 }
 
-// TestCopyPays: a huge block that doubles is to be copied to a cached one; one that grows by
-// little, or past what is cached, is not.
-func TestCopyPays(t *testing.T) {
-	h := hugeWorld(t)
-	drop(h, get(t, h, 60*mib))
-	b := get(t, h, 8*mib)
-	if pool.count.hugeMisses != 1 || pool.cache.bytes != 52*mib {
-		t.Fatalf("%d misses, %d bytes are cached", pool.count.hugeMisses, pool.cache.bytes)
-	}
-	for n, want := range map[uintptr]bool{9 * mib: false, 16 * mib: true, 52 * mib: true,
-		53 * mib: false, 4 * mib: false} {
-		if got := h.copyPays(Lookup(b), n); got != want {
-			t.Errorf("from 8 MiB to %d MiB: %v", n/mib, got)
-		}
-	}
-	sound(t)
-}
-
 // TestHugeAligned: an aligned block lies in the memory of the one before it, whether that fits or
 // is moved.
 func TestHugeAligned(t *testing.T) {

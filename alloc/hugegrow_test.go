@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"fmt"
 	"testing"
 
 	"tieralloc/internal/raw"
@@ -51,16 +52,61 @@ func TestGrowsInCache(t *testing.T) {
 	sound(t)
 }
 
-// TestGrowsElsewhere: a cached block in which a growing one cannot double is not for it.
-func TestGrowsElsewhere(t *testing.T) {
-	h := hugeWorld(t)
-	drop(h, get(t, h, 9*mib))
-	in := pool.cache.slot[0].Start
-	b := get(t, h, 4*mib)
-	if to := growBy(t, h, b, 4*mib, 5*mib); to == in {
-		t.Error("5 MiB grow into a cached block of 9")
+// TestGrowthCopied: a block moves to a cached one in which it cannot double if it is a page's, or
+// if it grows by more than half.
+func TestGrowthCopied(t *testing.T) {
+	for _, c := range []struct {
+		from, to uintptr // MiB
+		moves    bool
+	}{{8, 9, false}, {8, 12, true}, {8, 15, true}, {8, 17, false}, {3, 4, true}, {4, 10, true}} {
+		t.Run(fmt.Sprintf("%d to %d", c.from, c.to), func(t *testing.T) {
+			h := hugeWorld(t)
+			b := get(t, h, c.from*mib)
+			numbered(b, c.from*mib)
+			cached := get(t, h, 15*mib)
+			in := Lookup(cached).Start
+			get(t, h, 5*mib) // so that it grows to neither side
+			drop(h, cached)
+			to := Resize(h, b, c.to*mib)
+			if to == 0 || (Lookup(to).Start == in) != c.moves {
+				t.Fatalf("moved to %#x, %#x was cached", to, in)
+			}
+			isNumbered(t, to, c.from*mib)
+			drop(h, to)
+			sound(t)
+		})
 	}
-	if pool.cache.n != 1 {
-		t.Errorf("%d blocks are cached", pool.cache.n)
+}
+
+// TestGrowthRepeated: a buffer that grows again and again has the same memory each time, whatever
+// its last size.
+func TestGrowthRepeated(t *testing.T) {
+	for last := uintptr(300 << 10); last < 5*mib; last += last / 3 {
+		t.Run(fmt.Sprintf("%d KiB", last>>10), func(t *testing.T) {
+			newWorld(t)
+			h := mustAcquire(t, 8)
+			peak := uint64(0)
+			for round := range 60 {
+				n := uintptr(200 << 10)
+				b := get(t, h, n)
+				for n < last {
+					n += n / 2
+					to := Resize(h, b, n)
+					if to == 0 {
+						to = get(t, h, n)
+						drop(h, b)
+					}
+					b = to
+				}
+				drop(h, b)
+				if round == 10 {
+					peak = pool.count.peak
+				}
+			}
+			if pool.count.peak != peak {
+				t.Errorf("a peak of %d bytes, after 10 rounds %d", pool.count.peak, peak)
+			}
+			sound(t)
+		})
 	}
 }

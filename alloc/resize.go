@@ -32,8 +32,6 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	to := h.growCached(p, whole)
 	switch {
 	case to != 0:
-	case h.copyPays(p, whole):
-		return 0
 	case huge && p.state != spanInUse:
 		to = hugeResize(h, p, whole)
 	case n <= p.Size:
@@ -54,21 +52,6 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		}
 	}
 	return to
-}
-
-// copyPays reports whether a cached huge block is large enough for n bytes and copying the block of
-// p into it takes less time than the page faults for the new memory: one fault costs more than
-// copying copyShare memory pages.
-func (h *Heap) copyPays(p *Page, n uintptr) bool {
-	const copyShare = 2
-	placement := placementOf(uintptr(p.Hint), homeOf(uintptr(p.Hint)))
-	if n <= sizeclass.MaxSize || pool.cache.n == 0 || n < p.Size || p.Size > copyShare*(n-p.Size) ||
-		uintptr(p.placement) != placement || !poolLock.Take(h.Thread.token) {
-		return false
-	}
-	i := pool.cache.smallest(placement, raw.RoundUp(n, SliceSize), SliceSize)
-	poolLock.Release()
-	return i != hugeCacheSlots
 }
 
 // ruledAway reports whether a rule wants the block in another tier once it is n bytes long. The
@@ -187,7 +170,11 @@ func oneMapping(addr, n uintptr) bool {
 // would fault in each of them while the last ones are still resident.
 //
 // It is copied to the front of a cached block in which it has room to double, and the rest of that
-// stays cached. From then on it absorbs what it needs of the rest, without a call of the kernel.
+// stays cached. From then on it absorbs what it needs of the rest, without a call of the kernel. If
+// there is none, a smaller one serves a page's block, whose memory returns to the pool, and a huge
+// block where copying takes less time than the page faults for the new memory: one fault costs more
+// than copying copyShare memory pages.
+const copyShare = 2
 
 // growCached makes the mapping of the block of p n bytes long with memory of the cache alone. It
 // returns its address, or 0: it may be longer than before, but not n bytes. p.lead does not change.
@@ -208,7 +195,7 @@ func (h *Heap) growCached(p *Page, n uintptr) uintptr {
 			return 0 // the kernel may lengthen it further
 		}
 	}
-	q := roomyHuge(token, p, size)
+	q := growthHuge(token, p, size, p.state == spanInUse || p.Size <= copyShare*(n-p.Size))
 	if q == nil {
 		return 0
 	}
