@@ -257,42 +257,6 @@ func (h *Heap) emptied(p *Page) bool {
 	return !h.release(p, h.Thread.Now)
 }
 
-// retireCurrent is called when a current page may have become empty. Of empty pages of several
-// slices the thread keeps the last, so that allocating and freeing large blocks in turn costs
-// little. The one before it goes to the pool, which serves all classes: a program that grows an
-// array passes through many of these classes. A page of one block goes, too, the first steadyRun
-// times that its class comes in a row. So a buffer whose size changes gets the same addresses each
-// time, which the processor's caches have.
-//
-//	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
-//	the one of retiredHeap and retiredClass
-func (h *Heap) retireCurrent(p *Page) {
-	if p.slices == 1 {
-		return
-	}
-	if !p.allFree() {
-		p.arm()
-		return
-	}
-	t := h.Thread
-	of, c := t.retiredHeap, t.retiredClass
-	if of != h || c != p.Class {
-		t.retiredHeap, t.retiredClass, t.retiredRun = h, p.Class, 0
-		if of != nil {
-			q := of.current(uintptr(c))
-			if q != pageNone && !(q.allFree() && of.release(q, t.Now)) {
-				q.arm()
-			}
-		}
-	}
-	if p.blocks == 1 && t.retiredRun < steadyRun {
-		t.retiredRun++
-		h.release(p, t.Now)
-	}
-}
-
-const steadyRun = 3
-
 // release returns an empty page on the list to the pool. since is when it became empty. It reports
 // false, and does nothing, if detach does, and in a signal handler that interrupted the pool on its
 // own thread.

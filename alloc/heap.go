@@ -46,6 +46,7 @@ type Heap struct {
 
 	cur              [sizeclass.Count]*Page
 	opened           sizeclass.Set // classes that ever had a page: see open
+	kept             sizeclass.Set // those whose empty current page stays: see keepCurrent
 	pending          uintptr       // *Page: full pages in which other threads freed blocks
 	remoteQueues     uintptr       // *RemoteQueue: those that lead to the heap
 	remoteQueueCount uintptr       // their number; guarded by poolLock

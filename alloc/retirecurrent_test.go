@@ -6,17 +6,22 @@ import (
 	"tieralloc/alloc/sizeclass"
 )
 
-// empty is how many current pages of several slices of h are empty.
-func empty(h *Heap) (n int) {
-	for _, p := range h.cur {
-		if p != pageNone && p.slices > 1 && p.allFree() {
-			n++
+// empty is how many current pages of several slices of h are empty, and how many bytes of those but
+// the last one were put to use.
+func empty(h *Heap) (n int, carved uintptr) {
+	for c, p := range h.cur {
+		if p == pageNone || p.slices == 1 || !p.allFree() {
+			continue
+		}
+		n++
+		if h.Thread.retiredHeap != h || int(h.Thread.retiredClass) != c {
+			carved += uintptr(p.carved)
 		}
 	}
-	return n
+	return n, carved
 }
 
-// TestRetireCurrent: an array that grows leaves at most one empty page of large blocks behind,
+// TestRetireCurrent: an array that grows leaves few bytes in empty pages of large blocks behind,
 // whichever way its blocks are freed.
 func TestRetireCurrent(t *testing.T) {
 	for name, fast := range map[string]bool{"fast path": true, "slow path": false} {
@@ -38,8 +43,8 @@ func TestRetireCurrent(t *testing.T) {
 			}
 			give(t, r, last, fast)
 			sound(t)
-			if n := empty(r.h); n > 1 {
-				t.Errorf("%d pages are empty", n)
+			if n, carved := empty(r.h); carved > keepMost {
+				t.Errorf("%d pages are empty, with %d bytes", n, carved)
 			}
 			if free := pool.dirtyBytes + uintptr(pool.count.purgedBytes); free < sizeclass.MaxSize {
 				t.Errorf("%d bytes are free for all classes, or went back", free)
@@ -62,12 +67,12 @@ func give(t *testing.T, r *thread, b uintptr, fast bool) {
 }
 
 // TestRetireInRotation: a large block that comes and goes soon stays with the fast path; its page
-// goes to the pool when another class has one that is empty.
+// goes to the pool when another class has one that is empty, unless little of it was put to use.
 func TestRetireInRotation(t *testing.T) {
 	newWorld(t)
 	calls := 0
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { calls++; return 1e9 }}
-	for _, n := range []uintptr{100 << 10, 1 << 20, 10 << 10} {
+	for i, n := range []uintptr{1 << 20, 100 << 10, 300 << 10, 10 << 10} {
 		for range steadyRun {
 			b, _ := r.malloc(n)
 			give(t, r, b, true)
@@ -80,9 +85,46 @@ func TestRetireInRotation(t *testing.T) {
 		if calls > 2 {
 			t.Errorf("%d slow calls for 100 blocks of %d bytes", calls, n)
 		}
-		if got := empty(r.h); got != 1 {
+		if got, _ := empty(r.h); got != []int{1, 1, 2, 2}[i] {
 			t.Errorf("%d pages are empty after blocks of %d bytes", got, n)
 		}
+	}
+	sound(t)
+}
+
+// TestRetireSeveral: buffers of several sizes in turn stay with the fast path while they are small
+// together; more of them make each other's pages go to the pool.
+func TestRetireSeveral(t *testing.T) {
+	newWorld(t)
+	calls := 0
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { calls++; return 1e9 }}
+	turn := func(sizes ...uintptr) {
+		for _, n := range sizes {
+			b, _ := r.malloc(n)
+			give(t, r, b, true)
+		}
+	}
+	for range 40 {
+		turn(10<<10, 40<<10, 17<<10, 80<<10, 25<<10)
+	}
+	calls = 0
+	for range 100 {
+		turn(10<<10, 40<<10, 17<<10, 80<<10, 25<<10)
+	}
+	if calls > 2 {
+		t.Errorf("%d slow calls for 500 small buffers", calls)
+	}
+	for n := uintptr(9 << 10); n < 256<<10; n += n / 8 {
+		turn(n)
+		sound(t)
+		if _, carved := empty(r.h); carved > keepMost {
+			t.Fatalf("%d bytes in empty pages", carved)
+		}
+	}
+	r.h.Thread.Now += 2 * PurgeDelay
+	Trim(r.h)
+	if n, _ := empty(r.h); n != 0 || pool.usedBytes > 2*SliceSize {
+		t.Errorf("%d pages are empty after a trim, %d bytes in use", n, pool.usedBytes)
 	}
 	sound(t)
 }

@@ -18,6 +18,9 @@ func (h *Heap) spanAlloc(n, most uintptr) *Page {
 	if poolLock.Refuses(token) {
 		return h.emergencySpan(n)
 	}
+	if n >= keptBreak {
+		h.dropKept()
+	}
 	p := spanCached(token, home, n, h.Hint)
 	if p == nil && h.flushLarge() {
 		p = spanCached(token, home, n, h.Hint)

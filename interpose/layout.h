@@ -277,7 +277,7 @@ struct ta_heap {
 	uint64_t Remotes;
 	uint64_t Calls[32];
 	struct ta_cachelist CacheLists[128];
-	unsigned char pad21[1072];
+	unsigned char pad22[1088];
 	struct ta_rations *Rations;
 };
 
