@@ -32,6 +32,7 @@ var workloads = []workload{
 	{"alloctest-n", own("alloctest", 0)},
 	{"asym", own("asym", 0)},
 	{"barnes", own("barnes", 1)},
+	{"buffers", own("buffers", 0)},
 	{"churn", own("churn", 0)},
 	{"espresso", own("espresso", 1)},
 	{"fragment", own("fragment", 1)},
