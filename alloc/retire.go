@@ -124,6 +124,7 @@ func (h *Heap) retireCurrent(p *Page) {
 	of, c := t.retiredHeap, t.retiredClass
 	if of != h || c != p.Class {
 		t.retiredHeap, t.retiredClass, t.retiredRun = h, p.Class, 0
+		h.kept.Remove(uintptr(p.Class))
 		if of != nil && !of.keepCurrent(uintptr(c)) {
 			of.dropCurrent(uintptr(c))
 		}
@@ -140,6 +141,7 @@ const steadyRun = 3
 // all of them, as far as few bytes of these were ever put to use:
 //
 //	Σ carved of the current pages of Heap.kept <= keepMost, when a class is added
+//	the class that became empty last, retiredClass of retiredHeap, is not in Heap.kept
 //
 // It gives them up before it takes a span of keptBreak slices or more, which would find less room
 // between them.

@@ -129,6 +129,22 @@ func TestRetireSeveral(t *testing.T) {
 	sound(t)
 }
 
+// TestRetireKeptAgain: a kept page that becomes empty again stays, although the others that are
+// kept leave no room for it. Other threads would get it while it is looked at.
+func TestRetireKeptAgain(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	const large = 120 << 10
+	for _, n := range []uintptr{large, 100 << 10, 60 << 10, large} {
+		b, _ := r.malloc(n)
+		give(t, r, b, false)
+		sound(t)
+	}
+	if p := r.h.current(sizeclass.Of(large)); p == pageNone || !p.allFree() {
+		t.Errorf("the page is gone: %+v", p)
+	}
+}
+
 // TestBufferOfChangingSize: one large buffer at a time, each of another size than the one before,
 // is served at the same address, and takes no more memory than the largest and a segment's growth.
 func TestBufferOfChangingSize(t *testing.T) {

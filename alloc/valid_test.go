@@ -210,8 +210,9 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 		v.want(uintptr(p.Class) == c, "page %p of class %d is on list %d", p, p.Class, c)
 		switch {
 		case last == nil && p.slices != 1 && !secure:
-			idle := h.kept.Has(c) ||
-				h.Thread.retiredHeap == h && uintptr(h.Thread.retiredClass) == c
+			last := h.Thread.retiredHeap == h && uintptr(h.Thread.retiredClass) == c
+			v.want(!last || !h.kept.Has(c), "class %d is kept, and was retired last", c)
+			idle := last || h.kept.Has(c)
 			v.want(idle || p.Frees < p.Trigger && p.Trigger <= max(p.Allocs, p.Frees+1),
 				"current page %p of %d slices has trigger %d after %d blocks and %d frees", p,
 				p.slices, p.Trigger, p.Allocs, p.Frees)
