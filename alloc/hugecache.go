@@ -183,8 +183,8 @@ func cacheRest(p *Page, n uintptr) bool {
 
 // growthHuge makes a cached block of p's placement a block of at least size bytes with the hint of
 // p: the first bytes of the largest one if there are as many behind them, which stay cached;
-// otherwise, with any set, the smallest one that fits. It returns nil if there is no such block.
-func growthHuge(token uintptr, p *Page, size uintptr, any bool) *Page {
+// otherwise, with fit set, the smallest one that fits. It returns nil if there is no such block.
+func growthHuge(token uintptr, p *Page, size uintptr, fit bool) *Page {
 	c := &pool.cache
 	if !poolLock.Take(token) {
 		return nil
@@ -192,7 +192,7 @@ func growthHuge(token uintptr, p *Page, size uintptr, any bool) *Page {
 	i := c.largest(uintptr(p.placement), 1, SliceSize)
 	if i >= hugeCacheSlots || c.slot[i].Size < 2*size {
 		i = hugeCacheSlots
-		if any {
+		if fit {
 			i = c.smallest(uintptr(p.placement), size, SliceSize)
 		}
 	}

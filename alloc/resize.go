@@ -171,9 +171,9 @@ func oneMapping(addr, n uintptr) bool {
 //
 // It is copied to the front of a cached block in which it has room to double, and the rest of that
 // stays cached. From then on it absorbs what it needs of the rest, without a call of the kernel. If
-// there is none, a smaller one serves a page's block, whose memory returns to the pool, and a huge
-// block where copying takes less time than the page faults for the new memory: one fault costs more
-// than copying copyShare memory pages.
+// there is none, a smaller one serves the block of a span, which returns to the pool, and that of a
+// mapping where copying takes less time than the page faults for the new memory: one fault costs
+// more than copying copyShare memory pages.
 const copyShare = 2
 
 // growCached makes the mapping of the block of p n bytes long with memory of the cache alone. It

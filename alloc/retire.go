@@ -105,10 +105,10 @@ func (h *Heap) takeRetired(n uintptr) *Page {
 
 // retireCurrent is called when a current page may have become empty. Of empty pages of several
 // slices the thread keeps the last, so that allocating and freeing large blocks in turn costs
-// little. The one before it goes to the pool, which serves all classes, unless it is small
-// (keepCurrent): a program that grows an array passes through many of these classes. A page of one
-// block goes, too, the first steadyRun times that its class comes in a row. So a buffer whose size
-// changes gets the same addresses each time, which the processor's caches have.
+// little. The one before it goes to the pool, which serves all classes, unless little of it was put
+// to use (keepCurrent): a program that grows an array passes through many of these classes. A page
+// of one block goes, too, the first steadyRun times that its class comes in a row. So a buffer
+// whose size changes gets the same addresses each time, which the processor's caches have.
 //
 //	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
 //	the one of retiredHeap and retiredClass, and those of Heap.kept
@@ -124,7 +124,7 @@ func (h *Heap) retireCurrent(p *Page) {
 	of, c := t.retiredHeap, t.retiredClass
 	if of != h || c != p.Class {
 		t.retiredHeap, t.retiredClass, t.retiredRun = h, p.Class, 0
-		h.kept.Remove(uintptr(p.Class))
+		h.kept.Remove(uintptr(p.Class)) // else p could go to the pool here, and to another thread
 		if of != nil && !of.keepCurrent(uintptr(c)) {
 			of.dropCurrent(uintptr(c))
 		}
@@ -160,7 +160,6 @@ func (h *Heap) keepCurrent(c uintptr) bool {
 	if p == pageNone || !p.allFree() || sum > most/2 || p.away() || secure || PurgeDelay == 0 {
 		return false
 	}
-	h.kept.Remove(c)
 	for k := h.kept.Next(0); k < sizeclass.Count; k = h.kept.Next(k + 1) {
 		n := uintptr(h.current(k).carved)
 		if sum+n > most {
