@@ -147,6 +147,22 @@ func complain(v *variable, val value, using string, fd uintptr) {
 	l.Emit(fd)
 }
 
+// ComplainLong writes the line for a variable whose value, a path or a template, names a file that
+// has more than PathMax bytes in its name.
+//
+//go:noinline
+func ComplainLong(variable string, path *Text, using string) {
+	var l raw.Line
+	l.Text("tieralloc: ")
+	l.Text(variable)
+	l.Text("=")
+	show(&l, value{path.Addr(), path.Len()}, shownMax)
+	l.Text(": expected a path that has at most 4000 bytes when it is absolute and each % is" +
+		" replaced; using ")
+	l.Text(using)
+	l.Emit(2)
+}
+
 // complainPair writes the line for a value of variable i that contradicts variable other.
 //
 //go:noinline

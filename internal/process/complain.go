@@ -3,7 +3,6 @@ package process
 import (
 	"syscall"
 
-	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
 
@@ -21,18 +20,6 @@ func complain(variable string, path, errno uintptr) bool {
 	addError(&l, errno, errorName(errno))
 	l.Tell()
 	return true
-}
-
-// complainOf is complain for a template: it prints the file's name in this process. Precondition:
-// the process boots, so nothing else uses reportPath.
-func complainOf(variable string, template *config.Text, errno uintptr) bool {
-	at := template.Addr()
-	if expand(&reportPath, template) {
-		at = reportPath.Addr()
-	}
-	told := complain(variable, at, errno)
-	reportPath.Reset()
-	return told
 }
 
 // addError appends an errno and its text, which may be empty. It is not inlined, because most

@@ -1,8 +1,6 @@
 package process
 
 import (
-	"syscall"
-
 	"tieralloc/alloc"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
@@ -19,13 +17,15 @@ func openLive() {
 	if !config.InForce.Live {
 		return
 	}
-	errno := uintptr(syscall.ENAMETOOLONG)
-	if _, ok := config.Expand(&livePath, &config.InForce.StatsLive, raw.Pid(), &program,
-		config.InForce.Rank); ok {
-		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix,
-			program.Addr(), program.Len(),
-			!forked && alloc.Watching)
+	if expand(&livePath, &config.InForce.StatsLive) != 0 {
+		if !forked {
+			config.ComplainLong("TA_STATS_LIVE", &config.InForce.StatsLive, "0")
+			endIfStrict()
+		}
+		return
 	}
+	errno := stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix,
+		program.Addr(), program.Len(), !forked && alloc.Watching)
 	if errno == 0 || forked || raw.WritingRefused(errno) {
 		return
 	}

@@ -177,9 +177,11 @@ func (f *Flags) set() {
 	f.CudaOff = uint16(flag(!config.InForce.CUDA.Enable))
 	f.CudaAsync = flag(config.InForce.CUDA.AsyncHeap)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Traces {
-		if _, ok := config.Expand(&reportPath, &config.InForce.TraceFile, raw.Pid(),
-			&program, config.InForce.Rank); ok {
+		if expand(&reportPath, &config.InForce.TraceFile) == 0 {
 			cudahook.SetTrace(&reportPath)
+		} else {
+			config.ComplainLong("TA_CUDA_TRACE", &config.InForce.TraceFile, "no file")
+			endIfStrict()
 		}
 	}
 }
@@ -203,13 +205,16 @@ func setPath(path, file *config.Text, name string) bool {
 		}
 		reportPath.Reset()
 	}
-	whole, errno := file, uintptr(syscall.ENAMETOOLONG)
-	if path.Mem(file.Addr(), file.Len()) {
-		whole, errno = path, pathError(path)
+	if !path.Mem(file.Addr(), file.Len()) || expand(&reportPath, path) != 0 {
+		config.ComplainLong(name, file, "no file")
+		endIfStrict()
+		return false
 	}
-	if errno != 0 && complainOf(name, whole, errno) {
+	errno := pathError(path)
+	if errno != 0 && complain(name, reportPath.Addr(), errno) {
 		endIfStrict()
 	}
+	reportPath.Reset()
 	return errno == 0
 }
 

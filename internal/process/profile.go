@@ -42,7 +42,8 @@ func beginProfile(b *BootArgs) {
 	alloc.Profiling = profile.Start(config.InForce.ProfileRate, startMono,
 		uint64(raw.Load(b.Random)), (*profile.Tracers)(raw.Ptr(b.Tracers)))
 	if !alloc.Profiling {
-		complainOf("TA_PROFILE", &profilePath, uintptr(syscall.ENOMEM))
+		expand(&profileFile, &profilePath)
+		complain("TA_PROFILE", profileFile.Addr(), uintptr(syscall.ENOMEM))
 		return
 	}
 	cudahook.StartSampling()
@@ -63,10 +64,8 @@ func writeProfile(token uintptr) {
 	if !profile.On() || !profileLock.TakeIf(token, MayWait(token)) {
 		return
 	}
-	if expand(&profileFile, &profilePath) {
-		if errno := putProfile(token); errno != 0 {
-			failed("TA_PROFILE", &profileFile, errno)
-		}
+	if errno := putProfile(token); errno != 0 {
+		failed("TA_PROFILE", &profileFile, errno)
 	}
 	profileLock.Release()
 }
@@ -87,10 +86,7 @@ func answer(token uintptr) {
 	if !MayWait(token) || !profileLock.Try(token) {
 		return
 	}
-	errno := uintptr(syscall.ENAMETOOLONG)
-	if expand(&profileFile, &profilePath) {
-		errno = putProfile(token)
-	}
+	errno := putProfile(token)
 	if errno != uintptr(syscall.EAGAIN) {
 		stats.LiveAnswer(stats.AskProfile, asked, errno, profileFile.Addr(), profileFile.Len())
 	}
@@ -105,12 +101,10 @@ func writeDue(token uintptr, now uint64) {
 		return
 	}
 	begin := raw.Clock(raw.ClockMono)
-	if expand(&profileFile, &profilePath) {
-		errno := putProfile(token)
-		if errno != 0 && errno != uintptr(syscall.EAGAIN) && !writingFails {
-			writingFails = true
-			failed("TA_PROFILE", &profileFile, errno)
-		}
+	errno := putProfile(token)
+	if errno != 0 && errno != uintptr(syscall.EAGAIN) && !writingFails {
+		writingFails = true
+		failed("TA_PROFILE", &profileFile, errno)
 	}
 	end := raw.Clock(raw.ClockMono)
 	atomic.StoreUint64(&nextProfile, end+(end-min(begin, end))*profileShare)
@@ -145,9 +139,12 @@ func dropSites(s *stats.Sites) {
 	}
 }
 
-// putProfile writes the profile to profileFile and returns an errno, EAGAIN if the thread cannot
-// have the profile. Precondition: the thread has profileLock.
+// putProfile writes the profile to profileFile, which it sets, and returns an errno, EAGAIN if the
+// thread cannot have the profile. Precondition: the thread has profileLock.
 func putProfile(token uintptr) (errno uintptr) {
+	if errno = expand(&profileFile, &profilePath); errno != 0 {
+		return errno
+	}
 	setProgram()
 	a := profile.About{Program: programPath, Pid: uint64(raw.Pid()), Now: raw.Clock(raw.ClockMono),
 		Unix: raw.Clock(raw.ClockReal)}

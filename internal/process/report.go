@@ -54,22 +54,28 @@ func writeReport(token uintptr) {
 	if !reports || !reportLock.TakeIf(token, MayWait(token)) {
 		return
 	}
-	if expand(&reportPath, &statsPath) {
-		if errno := WriteStats(token, reportPath.Addr(), reportPath.Len()); errno != 0 {
-			failed("TA_STATS_FILE", &reportPath, errno)
-		}
+	errno := expand(&reportPath, &statsPath)
+	if errno == 0 {
+		errno = WriteStats(token, reportPath.Addr(), reportPath.Len())
+	}
+	if errno != 0 {
+		failed("TA_STATS_FILE", &reportPath, errno)
 	}
 	reportLock.Release()
 }
 
-// expand sets name to a template's name for this process. Without %p that of a forked child ends in
-// its id.
-func expand(name, path *config.Text) bool {
+// expand sets name to a template's name for this process, and returns an errno. Without %p that of
+// a forked child ends in its id. If it is too long, name is the template.
+func expand(name, path *config.Text) (errno uintptr) {
 	hasPid, ok := config.Expand(name, path, raw.Pid(), &program, config.InForce.Rank)
 	if ok && forked && !hasPid {
 		ok = name.Byte('.') && name.Dec(uint64(raw.Pid()))
 	}
-	return ok
+	if !ok {
+		name.Set(path.Addr(), path.Len())
+		return uintptr(syscall.ENAMETOOLONG)
+	}
+	return 0
 }
 
 // failed says that the file at path could not be written.

@@ -46,12 +46,13 @@ func Refused(token uintptr) {
 	}
 	begin := raw.Clock(raw.ClockMono)
 	cudahook.SnapshotTaken()
-	if expand(&snapshotFile, &snapshotPath) {
-		errno := putSnapshot(token)
-		if errno != 0 && errno != uintptr(syscall.EAGAIN) && !snapshotFails {
-			snapshotFails = true
-			failed("TA_CUDA_SNAPSHOT", &snapshotFile, errno)
-		}
+	errno := expand(&snapshotFile, &snapshotPath)
+	if errno == 0 {
+		errno = putSnapshot(token)
+	}
+	if errno != 0 && errno != uintptr(syscall.EAGAIN) && !snapshotFails {
+		snapshotFails = true
+		failed("TA_CUDA_SNAPSHOT", &snapshotFile, errno)
 	}
 	end := raw.Clock(raw.ClockMono)
 	atomic.StoreUint64(&nextSnapshot, end+(end-min(begin, end))*snapshotShare)
@@ -81,9 +82,11 @@ func answerSnapshot(token uintptr) {
 	if !MayWait(token) || !snapshotLock.Try(token) {
 		return
 	}
-	errno = uintptr(syscall.ENAMETOOLONG)
-	if expand(&snapshotFile, &snapshotPath) &&
-		snapshotFile.Mem(raw.Bytes(askedSuffix), uintptr(len(askedSuffix))) {
+	errno = expand(&snapshotFile, &snapshotPath)
+	if errno == 0 && !snapshotFile.Mem(raw.Bytes(askedSuffix), uintptr(len(askedSuffix))) {
+		errno = uintptr(syscall.ENAMETOOLONG)
+	}
+	if errno == 0 {
 		errno = putSnapshot(token)
 	}
 	if errno != uintptr(syscall.EAGAIN) {

@@ -27,12 +27,18 @@ func (l *Line) Mem(addr, n uintptr) {
 	}
 }
 
-// CStr appends the zero-terminated string at addr, with bytes replaced that could control a
-// terminal: the string is the host's.
+// shownMax is how many bytes of a string a line shows. What is said about it still fits behind.
+const shownMax = 350
+
+// CStr appends the zero-terminated string at addr, or its beginning and three dots, with bytes
+// replaced that could control a terminal: the string is the host's.
 func (l *Line) CStr(addr uintptr) {
-	for l.n < lineMask && LoadByte(addr) != 0 {
+	for end := addr + shownMax; LoadByte(addr) != 0; addr++ {
+		if addr == end {
+			l.Text("...")
+			return
+		}
 		l.Shown(LoadByte(addr))
-		addr++
 	}
 }
 

@@ -36,6 +36,23 @@ func TestLineHost(t *testing.T) {
 	}
 }
 
+// TestLineLong: what follows a long string of the host's is in the line.
+func TestLineLong(t *testing.T) {
+	for _, n := range []int{shownMax - 1, shownMax, shownMax + 1, 4000} {
+		name := []byte(strings.Repeat("x", n) + "\x00")
+		var l Line
+		l.CStr(uintptr(unsafe.Pointer(&name[0])))
+		l.Text(": why")
+		want := strings.Repeat("x", min(n, shownMax))
+		if n > shownMax {
+			want += "..."
+		}
+		if got := written(t, &l); got != want+": why\n" {
+			t.Errorf("%d bytes: %q", n, got)
+		}
+	}
+}
+
 func TestLineNumbers(t *testing.T) {
 	for _, v := range []uint64{0, 1, 9, 10, 15, 16, 255, 1000, 1<<32 - 1, 1 << 47, 1<<63 + 11,
 		^uint64(0)} {

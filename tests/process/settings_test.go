@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -117,6 +118,71 @@ func TestUnwritableName(t *testing.T) {
 		if r.Status != 0 || !oneLine(r.Stderr, want) {
 			t.Errorf("%+v: not %q", r, want)
 		}
+	}
+}
+
+// TestLongName: a file whose name is too long only where it is absolute and each % is replaced is
+// not written. A line says so, and under TA_STRICT=1 the process ends.
+func TestLongName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	prog := filepath.Join(dir, strings.Repeat("x", 200))
+	if err := os.Symlink(testlib.CC(t, "settings.c"), prog); err != nil {
+		t.Fatal(err)
+	}
+	deep := dir
+	for len(deep) < 2000 {
+		deep = filepath.Join(deep, strings.Repeat("d", 200))
+	}
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, value, dir, using string }{
+		{"TA_STATS_FILE", dir + "/%p" + strings.Repeat("%e", 20), "", "no file"},
+		{"TA_STATS_FILE", strings.Repeat("x/", 1200), deep, "no file"},
+		{"TA_PROFILE", dir + "/%p" + strings.Repeat("%e", 20), "", "no file"},
+		{"TA_PROFILE", strings.Repeat("x/", 1200) + "%p", deep, "no file"},
+		{"TA_CUDA_SNAPSHOT", dir + "/%p" + strings.Repeat("%e", 20), "", "no file"},
+		{"TA_CUDA_TRACE", dir + "/%p" + strings.Repeat("%e", 20), "", "no file"},
+		{"TA_STATS_LIVE", dir + "/%p" + strings.Repeat("%e", 20), "", "0"},
+	} {
+		shown := c.value
+		if len(shown) > 160 {
+			shown = shown[:160] + "..."
+		}
+		want := fmt.Sprintf("tieralloc: %s=%q: expected a path that has at most 4000 bytes when it"+
+			" is absolute and each %% is replaced; using %s\n", c.name, shown, c.using)
+		for strict, status := range map[string]int{"0": 0, "1": 78} {
+			r := testlib.Run(t, testlib.Cmd{Args: []string{prog, "work"}, Dir: c.dir, Preload: true,
+				Env: append(append([]string{}, quiet...), c.name+"="+c.value,
+					"TA_STRICT="+strict)})
+			if r.Status != status || (r.Stdout == "done\n") != (status == 0) || r.Stderr != want {
+				t.Errorf("TA_STRICT=%s: %+v, not %d and %q", strict, r, status, want)
+			}
+		}
+	}
+	testlib.OnlyFiles(t, dir, strings.Repeat("d", 200), filepath.Base(prog))
+}
+
+// TestUnwritableLongName: the line about a file that cannot be written says why, however long its
+// name is.
+func TestUnwritableLongName(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "settings.c")
+	name := "/no/such" + strings.Repeat("/folder", 500)
+	for _, variable := range []string{"TA_STATS_FILE", "TA_PROFILE", "TA_CUDA_SNAPSHOT"} {
+		r := preloaded(t, []string{variable + "=" + name}, prog, "work")
+		want := "tieralloc: cannot write " + variable + " " + name[:350] +
+			"...: error 2 (no such file or directory)\n"
+		if r.Status != 0 || r.Stderr != want {
+			t.Errorf("%+v: not %q", r, want)
+		}
+	}
+	r := preloaded(t, []string{"TA_STATS_LIVE=" + name + "/%p"}, prog, "work")
+	want := "tieralloc: cannot make TA_STATS_LIVE " + name[:350] +
+		"...: error 2 (no such file or directory)\n"
+	if r.Status != 0 || r.Stderr != want {
+		t.Errorf("%+v: not %q", r, want)
 	}
 }
 
