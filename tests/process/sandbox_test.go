@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -95,13 +96,52 @@ func TestSandboxWrites(t *testing.T) {
 			clean(t, r)
 		}
 	}
-	r := preloaded(t, append(toDir("/no/such/folder"), "TA_LOG=error"), prog)
+	said := untilSaid(t, append(toDir("/no/such/folder"), "TA_LOG=error"), "TA_LOG_FILE")
 	for _, name := range []string{"TA_STATS_FILE", "TA_STATS_LIVE", "TA_LOG_FILE"} {
-		if strings.Count(r.Stderr, "cannot write "+name)+strings.Count(r.Stderr,
+		if strings.Count(said, "cannot write "+name)+strings.Count(said,
 			"cannot make "+name) != 1 {
-			t.Errorf("stderr %s does not name %s once", r.Stderr, name)
+			t.Errorf("stderr %s does not name %s once", said, name)
 		}
 	}
+}
+
+// untilSaid runs a program that ends after it has said the word on standard error, and returns all
+// that it has said there. On a busy machine the log may come later than a program waits for at its
+// end.
+func untilSaid(t *testing.T, env []string, word string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "stderr")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command("cat")
+	cmd.Env = append(append(append(os.Environ(), quiet...), env...), "LD_PRELOAD="+testlib.Lib(t))
+	cmd.Stderr = out
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func() string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	defer cmd.Process.Kill()
+	testlib.Wait(t, word+" on standard error", cmd.Process, func() bool {
+		return strings.Contains(said(), word)
+	})
+	in.Close()
+	if err := testlib.End(cmd); err != nil {
+		t.Error(err)
+	}
+	return said()
 }
 
 // callNames are the names of the system calls that a program makes with the library, or without

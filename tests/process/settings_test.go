@@ -26,8 +26,8 @@ func TestPurgeDelay(t *testing.T) {
 			t.Run(name+"/"+c.delay, func(t *testing.T) {
 				r := preloaded(t, []string{"TA_PURGE_DELAY=" + c.delay}, prog, name)
 				clean(t, r)
-				var now, paused int
-				if _, err := fmt.Sscan(r.Stdout, &now, &paused); err != nil {
+				var now, took, paused int
+				if _, err := fmt.Sscan(r.Stdout, &now, &took, &paused); err != nil {
 					t.Fatal(err, r.Stdout)
 				}
 				// A heap may keep some MiB of empty pages for a while.
@@ -35,8 +35,10 @@ func TestPurgeDelay(t *testing.T) {
 				if name == "spans" && !c.now {
 					most = 12<<10 - reserve/4 // a span is a slice larger than its block
 				}
-				if (now > most) != c.now || (paused > 7<<10) != c.paused {
-					t.Errorf("%d KiB at once, %d after a pause", now, paused)
+				// On a busy machine a short delay may be over at once.
+				early := !c.now && (c.delay != "30ms" || took < 25)
+				if c.now && now <= most || early && now > most || (paused > 7<<10) != c.paused {
+					t.Errorf("%d KiB at once, in %d ms, %d after a pause", now, took, paused)
 				}
 			})
 		}

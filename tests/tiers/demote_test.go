@@ -196,7 +196,7 @@ func TestBackground(t *testing.T) {
 		new b 5 cold 6M => slow*5
 		free b
 		json
-		sleep 800
+		rest
 		json
 		fork
 		check a => whole*30

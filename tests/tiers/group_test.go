@@ -142,7 +142,7 @@ func TestGroupCached(t *testing.T) {
 				}
 				break
 			}
-			if tries == 200 || line != "null\n" {
+			if tries == 2400 || line != "null\n" {
 				t.Fatalf("background %s: %q after %d tries", background, line, tries)
 			}
 			time.Sleep(50 * time.Millisecond)

@@ -201,7 +201,7 @@ func fillPool(t *testing.T, pages int) {
 // freePool waits for ended processes to give their pages back.
 func freePool(t *testing.T, want int) {
 	t.Helper()
-	for range 50 {
+	for range 3000 {
 		if poolFigure(t, 2048, "free_hugepages") == want &&
 			poolFigure(t, 2048, "resv_hugepages") == 0 {
 			return

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,7 +60,8 @@ func TestSwap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "report")
 			r := preloaded(t, []string{"TA_SLOW_BACKEND=swap", "TA_NORMAL_SOFT=120M",
-				"TA_STATS_FILE=" + file}, compile(t, "resident.c", "-O2"), block, "300", "100", "12")
+				"TA_STATS_FILE=" + file}, compile(t, "resident.c", "-O2"), block, "300", "100", "12",
+				strconv.Itoa(limit*105/100))
 			figures, state, _ := strings.Cut(r.Stdout, "\n")
 			if clean(t, r); state != "ok\n" {
 				t.Fatalf("contents: %q", state)

@@ -156,12 +156,31 @@ func change(t *testing.T, path string, at int64, word uint64) {
 // TestProfileGone: the process ends, or its page is cut short, while the tool waits.
 func TestProfileGone(t *testing.T) {
 	p := startAsked(t, "idle")
-	time.AfterFunc(300*time.Millisecond, func() { _ = p.Process.Kill() })
+	go p.onceAsked(t, func() { _ = p.Process.Kill() })
 	refused(t, []string{"--wait", "1m", p.pid}, "process "+p.pid+" ended before", "TA_PROFILE")
 
 	p = startAsked(t, "idle")
-	time.AfterFunc(300*time.Millisecond, func() { _ = os.Truncate(p.page, 4096) })
+	go p.onceAsked(t, func() { _ = os.Truncate(p.page, 4096) })
 	refused(t, []string{"--wait", "1m", p.pid}, "process "+p.pid, "cut short")
+}
+
+// onceAsked calls f when the tool has asked the process.
+func (p *asked) onceAsked(t *testing.T, f func()) {
+	file, err := os.Open(p.page)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer file.Close()
+	const at = unsafe.Offsetof(stats.LivePage{}.Asks) + unsafe.Offsetof(stats.LiveAsk{}.Asked)
+	word := make([]byte, 8)
+	for binary.NativeEndian.Uint64(word) == 0 {
+		if _, err := file.ReadAt(word, int64(at)); err != nil || t.Context().Err() != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	f()
 }
 
 // TestProfileStranger: another program of the user writes anything to the request meanwhile.

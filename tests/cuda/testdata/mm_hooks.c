@@ -26,7 +26,7 @@ static void once(void)
 		CHECK(mm(register)(m, i, "x", "g", -1, stays, m) == 0, "register");
 	CHECK((kept[1] = mm(alloc)(m, 1, 40 * MIB, TA_MM_DEVICE, NULL)) != NULL, "of 1");
 	CHECK(mm(alloc)(m, 2, 40 * MIB, TA_MM_DEVICE, NULL) != NULL, "of 2");
-	alarm(20);
+	alarm(120);
 	CHECK(mm(alloc)(m, 3, 30 * MIB, TA_MM_DEVICE, NULL) == NULL && errno == ENOMEM, "%s",
 		strerror(errno));
 	CHECK(asked == 2 && info(m, 1).evictions == 1 && info(m, 2).evictions == 1, "asked %d times",

@@ -69,7 +69,7 @@ static void give(void)
 // What a child does: frees what the parent made, allocates, makes threads, forks.
 static void be_a_child(int depth)
 {
-	alarm(20); // a child that hangs dies
+	alarm(120); // a child that hangs dies
 	for (int i = 0; i < GIVEN; i++) {
 		CHECK(strcmp(given[i], "parent") == 0);
 		if (i % 3 == 0)

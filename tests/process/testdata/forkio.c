@@ -77,7 +77,7 @@ static void child_goes_on(pid_t child)
 
 static void held_elsewhere(void)
 {
-	alarm(30);
+	alarm(120);
 	pthread_t t;
 	forker = (pid_t)syscall(SYS_gettid);
 	CHECK(pthread_create(&t, NULL, holder, NULL) == 0);
@@ -91,14 +91,14 @@ static void held_elsewhere(void)
 
 static void alone(void)
 {
-	alarm(30);
+	alarm(120);
 	child_goes_on(fork());
 }
 
 // In the middle of what the list guards, as a signal handler is that interrupts it.
 static void held_here(void)
 {
-	alarm(30);
+	alarm(120);
 	list_is_free(); // there has been a second thread
 	_IO_list_lock();
 	pid_t child = fork();

@@ -38,7 +38,7 @@ static void be_a_child(void)
 	sigset_t s;
 	sigemptyset(&s), sigaddset(&s, SIGALRM);
 	sigprocmask(SIG_UNBLOCK, &s, NULL);
-	alarm(5); // a child that hangs dies of it
+	alarm(120); // a child that hangs dies of it
 	for (size_t n = 1; n < 10 * MIB; n *= 3) {
 		char *p = malloc(n);
 		if (p == NULL)

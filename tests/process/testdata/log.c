@@ -113,7 +113,7 @@ static void blocked(void)
 static void ids(void)
 {
 	pthread_t t;
-	alarm(10);
+	alarm(120);
 	CHECK(pthread_create(&t, NULL, waits, NULL) == 0);
 	pause_ms(30);
 	CHECK(setgid(getgid()) == 0 && setuid(getuid()) == 0);

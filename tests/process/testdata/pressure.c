@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { BLOCK = 100000, LIVE = 1000, FREED = 84, ROUNDS = 5, TRIES = 100 };
+enum { BLOCK = 100000, LIVE = 1000, FREED = 84, ROUNDS = 5, TRIES = 600 };
 
 static char *live[LIVE], *freed[FREED];
 

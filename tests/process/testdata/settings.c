@@ -1,6 +1,7 @@
 // What settings do: when memory goes back, and a program with a malloc of its own.
 #include "common.h"
 #include <malloc.h>
+#include <time.h>
 
 static void *block[64];
 
@@ -26,20 +27,27 @@ static void little_work(void)
 		free(p[i]);
 }
 
-// Frees many blocks of n bytes and prints how many KiB less are resident at once, and after two
-// pauses with a little work of another class: the first may only find what the
-// heap had kept for itself.
+static long ms_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+// Frees many blocks of n bytes and prints how many KiB less are resident at once, how many ms that
+// took, and how many KiB less after two pauses with a little work of another class: the first may
+// only find what the heap had kept for itself.
 static void purge(size_t n, int many)
 {
 	touch(n, many);
-	long full = rss();
+	long full = rss(), begun = ms_now();
 	drop(many);
-	long at_once = full - rss();
+	long at_once = full - rss(), took = ms_now() - begun;
 	for (int pause = 0; pause < 2; pause++) {
 		usleep(120000);
 		little_work();
 	}
-	printf("%ld %ld\n", at_once / 1024, (full - rss()) / 1024);
+	printf("%ld %ld %ld\n", at_once / 1024, took, (full - rss()) / 1024);
 }
 
 static void huge(void) { purge(24 * MIB, 1); }

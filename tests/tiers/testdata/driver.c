@@ -18,6 +18,8 @@
 //	tick COUNT MS              COUNT calls into the slow path, MS apart
 //	trim                       malloc_trim
 //	sleep MS
+//	rest                       sleeps until nothing is charged to the slow tier and something has
+//	                           entered the normal one, or for two minutes
 //	resident                   Rss, AnonHugePages and hugetlb of the process, in KiB
 //	fork … end                 the lines between are the child's; answers as wait does
 //	on THREAD COMMAND, join THREAD
@@ -38,6 +40,25 @@ static void do_json(void)
 		if (answer.text[i] == '\n')
 			answer.text[i] = ' ';
 	answer.n += n;
+}
+
+static ta_stats figures(void)
+{
+	ta_stats s = {.size = sizeof s};
+	CHECK(ta_get_stats(&s) == 0, "errno %d", errno);
+	return s;
+}
+
+static void do_rest(void)
+{
+	uint64_t before = figures().tiers[TA_NORMAL].bytes_entered;
+	for (int tries = 0; tries < 1200; tries++) {
+		ta_stats s = figures();
+		if (s.tiers[TA_SLOW].bytes_current == 0 && s.tiers[TA_NORMAL].bytes_entered > before)
+			break;
+		usleep(100000);
+	}
+	say("rested");
 }
 
 static void do_tick(char **w)
@@ -195,6 +216,8 @@ static void obey(char **w)
 		say("%d", malloc_trim(0));
 	else if (strcmp(w[0], "sleep") == 0)
 		say("%d", usleep((useconds_t)(atoi(w[1]) * 1000)));
+	else if (strcmp(w[0], "rest") == 0)
+		do_rest();
 	else if (strcmp(w[0], "light") == 0)
 		watched = 4096, say("light");
 	else if (strcmp(w[0], "exit") == 0)

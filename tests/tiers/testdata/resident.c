@@ -1,6 +1,8 @@
-/* resident BLOCK TOTAL HOT SECONDS: fills TOTAL MiB of blocks of BLOCK KiB (one block with 0), of
- * which HOT MiB, spread evenly, stay in use for some seconds. It prints how many KiB of all blocks
- * and of the hot ones are resident then, and ok if the contents are right. */
+/* resident BLOCK TOTAL HOT SECONDS [LIMIT]: fills TOTAL MiB of blocks of BLOCK KiB (one block with
+ * 0), of which HOT MiB, spread evenly, stay in use for some seconds. It prints how many KiB of all
+ * blocks and of the hot ones are resident then, and ok if the contents are right. With LIMIT it
+ * goes on until for three seconds at most LIMIT KiB were resident, and 95% of the hot ones, or for
+ * five minutes: on a busy machine SECONDS are little. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -23,6 +25,8 @@ static double now(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+
+enum { CALM = 3, MOST = 300 }; // seconds
 
 static void resident(size_t percent, size_t *all, size_t *of_hot)
 {
@@ -63,22 +67,20 @@ int main(int argc, char **argv)
 				((uint64_t *)(chunk[i] + k * page))[w] = content(i, k);
 	}
 	volatile uint64_t sum = 0;
-	size_t hots = 0, all, of_hot;
+	size_t hots = 0, all, of_hot, limit = argc > 5 ? strtoul(argv[5], 0, 10) : 0;
 	for (size_t i = 0; i < chunks; i++)
 		hots += hot(i, percent) ? piece >> 10 : 0;
-	double begin = now(), told = begin, worst = 0;
-	while (now() - begin < seconds) {
+	double begin = now(), told = begin;
+	for (int calm = 0; now() - begin < (calm < CALM && limit ? MOST : seconds);) {
 		for (size_t i = 0; i < chunks; i++)
 			for (size_t k = 0; hot(i, percent) && k < pages; k++)
 				sum += *(uint64_t *)(chunk[i] + k * page + 64 * (k % 64));
-		if (argc > 5 && now() - told > 1) {
+		if (limit && now() - told > 1) {
 			told = now();
 			resident(percent, &all, &of_hot);
-			fprintf(stderr, "%5.1f s: %zu MiB, hot %.1f%%\n", told - begin, all >> 10,
-				100.0 * (double)of_hot / (double)hots);
+			calm = all <= limit && of_hot >= hots / 100 * 95 ? calm + 1 : 0;
 		}
 	}
-	(void)worst;
 	resident(percent, &all, &of_hot);
 	printf("%zu %zu %zu\n", all, of_hot, hots);
 	for (size_t i = 0; i < chunks; i++)
