@@ -3,15 +3,11 @@ package programs
 import (
 	"fmt"
 	"os/exec"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"tieralloc/internal/testlib"
 )
-
-var digits = regexp.MustCompile("[0-9]+")
 
 const mariadbTables = `CREATE DATABASE d; USE d;
 CREATE TABLE t(id INT PRIMARY KEY, name VARCHAR(60), score DOUBLE, body TEXT, KEY(name))
@@ -34,17 +30,6 @@ WITH RECURSIVE n AS (SELECT 1 AS i, CAST('1' AS CHAR(4000)) AS s
 CHECK TABLE t, m;
 SELECT * FROM nowhere;
 `
-
-// mariadbErrors returns the errors in a server's log without their times and numbers.
-func mariadbErrors(log string) []string {
-	var errors []string
-	for line := range strings.Lines(log) {
-		if at := strings.Index(line, "[ERROR]"); at >= 0 {
-			errors = append(errors, digits.ReplaceAllString(line[at:], "#"))
-		}
-	}
-	return errors
-}
 
 // mariadbRun returns answers, also of clients that ask at the same time, and a dump; and the
 // errors that the server met.
@@ -84,14 +69,13 @@ func mariadbRun(t *testing.T, preload bool) (out, errors []string) {
 	if err := testlib.End(server); err != nil {
 		t.Errorf("mariadbd: %v", err)
 	}
-	log := s.log("log")
-	if strings.Contains(log, "got signal") {
+	if log := s.log("log"); strings.Contains(log, "got signal") {
 		t.Errorf("the server's log: %s", clip(log))
 	}
 	if preload {
 		checkStats(t, s.stats, "mariadbd", "mariadb")
 	}
-	return out, mariadbErrors(log)
+	return out, s.faults("log", "[ERROR]")
 }
 
 // TestMariaDB compares the answers, and the errors in the logs: a machine may refuse the server
@@ -100,11 +84,7 @@ func TestMariaDB(t *testing.T) {
 	testlib.Need(t, "mariadbd", "mariadb", "mariadb-install-db", "mariadb-admin", "mariadb-dump")
 	plain, plainErrors := mariadbRun(t, false)
 	preloaded, errors := mariadbRun(t, true)
-	for _, err := range errors {
-		if !slices.Contains(plainErrors, err) {
-			t.Errorf("the server said, preloaded only: %s", err)
-		}
-	}
+	sameFaults(t, plainErrors, errors)
 	for i := range plain {
 		compareText(t, fmt.Sprintf("answer %d", i), plain[i], preloaded[i])
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,4 +88,32 @@ func (s *site) log(name string) string {
 		s.t.Fatal(err)
 	}
 	return string(text)
+}
+
+var digits = regexp.MustCompile("[0-9]+")
+
+// faults returns the lines of a log that have one of the words, from there on and without numbers.
+// A machine may refuse a server something with and without the library: sameFaults compares.
+func (s *site) faults(name string, words ...string) []string {
+	s.t.Helper()
+	var faults []string
+	for line := range strings.Lines(s.log(name)) {
+		for _, word := range words {
+			if at := strings.Index(line, word); at >= 0 {
+				faults = append(faults, digits.ReplaceAllString(line[at:], "#"))
+				break
+			}
+		}
+	}
+	return faults
+}
+
+// sameFaults fails the test if the preloaded server met a fault that the plain one did not.
+func sameFaults(t *testing.T, plain, preloaded []string) {
+	t.Helper()
+	for _, fault := range preloaded {
+		if !slices.Contains(plain, fault) {
+			t.Errorf("the server said, preloaded only: %s", fault)
+		}
+	}
 }
