@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"text/tabwriter"
 
@@ -136,6 +137,7 @@ func (g *tiering) periods(b *testing.B, script string) map[int]share {
 		append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t",
 			"3600"}, g.files...)...)
 	cmd.Stdin = strings.NewReader(script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // the guest ends with it
 	out, err := cmd.CombinedOutput()
 	g.printed = out
 	if err != nil {

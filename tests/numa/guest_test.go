@@ -78,8 +78,10 @@ type guest struct {
 func (g *guest) run(t *testing.T) {
 	t.Helper()
 	out := t.TempDir()
-	r := testlib.Run(t, testlib.Cmd{Args: append([]string{"./vm.sh", "-n", g.nodes, "-p", g.words,
-		"-o", out}, g.files...),
+	// The guest ends with the test, also where go test's time is up.
+	testlib.Need(t, "setpriv")
+	r := testlib.Run(t, testlib.Cmd{Args: append([]string{"setpriv", "--pdeathsig", "TERM",
+		"./vm.sh", "-n", g.nodes, "-p", g.words, "-o", out}, g.files...),
 		Stdin: g.script(), Timeout: 10 * time.Minute})
 	const missing = 123
 	switch {

@@ -23,7 +23,7 @@ func TestSSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := serveSSH(t, 1); got != "" {
-		testlib.Lacks(t, "an sshd that serves: "+got)
+		testlib.Lacks(t, "sshd that serves: "+got)
 	}
 	for _, mode := range []string{"TA_SECURE=0", "TA_SECURE=1"} {
 		t.Run(mode, func(t *testing.T) {
