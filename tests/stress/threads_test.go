@@ -3,6 +3,7 @@ package stress
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -26,41 +27,56 @@ func threadsCost(t *testing.T, preload bool, env []string, args ...string) (c co
 	return c
 }
 
+// manyThreads are the settings of TestManyThreads. With a profile each thread has a page more, in
+// which its blocks are counted.
+func manyThreads(profile string) []struct {
+	name  string
+	env   []string
+	pages int64
+} {
+	demote := []string{"TA_NORMAL_SOFT=16M", "TA_NORMAL_HARD=1G", "TA_ON_SOFTCAP=demote"}
+	return []struct {
+		name  string
+		env   []string
+		pages int64
+	}{
+		{"default", nil, 0},
+		{"caps", []string{"TA_NORMAL_HARD=1G"}, 0},
+		{"demote", demote, 0},
+		{"profile", []string{profile}, 1},
+		{"profile and demote", append(demote, profile), 1},
+	}
+}
+
 // TestManyThreads: what many threads that allocate a little cost is in proportion to what they cost
-// without the library, whatever the tiers' caps are. How much processor time is taken varies, so
-// only several times as much is too much. With a profile each thread has a page more, in which its
-// blocks are counted.
+// without the library, whatever the tiers' caps are. How much processor time is taken varies, the
+// more so on a busy machine, so only several times as much as beside it is too much, in the median
+// of some rounds.
 func TestManyThreads(t *testing.T) {
 	program := testlib.CC(t, "threads.c", "-O2", "-pthread")
-	const threads, page = 2000, 4
-	profile := "TA_PROFILE=" + filepath.Join(t.TempDir(), "heap.pb")
+	const threads, rounds = 2000, 3
+	settings := manyThreads("TA_PROFILE=" + filepath.Join(t.TempDir(), "heap.pb"))
 	for _, mode := range []string{"together", "pass"} {
-		plain := threadsCost(t, false, nil, program, strconv.Itoa(threads), mode)
-		for _, c := range []struct {
-			name string
-			env  []string
-			more int64 // KiB
-		}{
-			{"default", nil, 0},
-			{"caps", []string{"TA_NORMAL_HARD=1G"}, 0},
-			{"demote", []string{"TA_NORMAL_SOFT=16M", "TA_NORMAL_HARD=1G",
-				"TA_ON_SOFTCAP=demote"}, 0},
-			{"profile", []string{profile}, threads * page},
-			{"profile and demote", []string{profile, "TA_NORMAL_SOFT=16M", "TA_NORMAL_HARD=1G",
-				"TA_ON_SOFTCAP=demote"}, threads * page},
-		} {
-			t.Run(mode+"-"+c.name, func(t *testing.T) {
-				got := threadsCost(t, true, append([]string{"TA_PROFILE="}, c.env...), program,
-					strconv.Itoa(threads), mode)
-				t.Logf("%+v, without the library %+v", got, plain)
-				if most := plain.kib*3/2 + 20<<10 + c.more; got.kib > most {
-					t.Errorf("%d KiB are resident, more than %d: %d without the library", got.kib,
-						most, plain.kib)
+		args := []string{program, strconv.Itoa(threads), mode}
+		ratios := make([][]float64, len(settings))
+		for range rounds {
+			plain := threadsCost(t, false, nil, args...)
+			for i, c := range settings {
+				got := threadsCost(t, true, append([]string{"TA_PROFILE="}, c.env...), args...)
+				t.Logf("%s-%s: %+v, without the library %+v", mode, c.name, got, plain)
+				if most := plain.kib*3/2 + 20<<10 + c.pages*4*threads; got.kib > most {
+					t.Errorf("%s-%s: %d KiB are resident, more than %d: %d without the library",
+						mode, c.name, got.kib, most, plain.kib)
 				}
-				if got.cpu > 4*plain.cpu {
-					t.Errorf("%d µs of processor time, %d without the library", got.cpu, plain.cpu)
-				}
-			})
+				ratios[i] = append(ratios[i], float64(got.cpu)/float64(plain.cpu))
+			}
+		}
+		for i, c := range settings {
+			slices.Sort(ratios[i])
+			if ratios[i][rounds/2] > 4 {
+				t.Errorf("%s-%s: %.2f times the processor time without the library", mode, c.name,
+					ratios[i])
+			}
 		}
 	}
 }
