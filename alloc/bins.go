@@ -65,6 +65,27 @@ func (b *spanBins) take(n uintptr) *Page {
 		}
 		i++
 	}
+	i = b.next(i)
+	if i == binCount {
+		return nil
+	}
+	p := b.head[i&(binCount-1)]
+	b.remove(p)
+	return p
+}
+
+// has reports whether take(n) would find a span. From 64 slices on it may miss one of less than
+// twice that.
+func (b *spanBins) has(n uintptr) bool {
+	i := binOf(n)
+	if i >= exactBins {
+		i++
+	}
+	return b.next(i) != binCount
+}
+
+// next is the first bin from i on that is not empty, or binCount.
+func (b *spanBins) next(i uintptr) uintptr {
 	low, high := b.mask[0], b.mask[1]
 	if i < 64 {
 		low &= ^uint64(0) << (i & 63)
@@ -74,13 +95,9 @@ func (b *spanBins) take(n uintptr) *Page {
 	}
 	switch {
 	case low != 0:
-		i = uintptr(bits.TrailingZeros64(low))
+		return uintptr(bits.TrailingZeros64(low))
 	case high != 0:
-		i = 64 + uintptr(bits.TrailingZeros64(high))
-	default:
-		return nil
+		return 64 + uintptr(bits.TrailingZeros64(high))
 	}
-	p := b.head[i&(binCount-1)]
-	b.remove(p)
-	return p
+	return binCount
 }

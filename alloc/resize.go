@@ -24,8 +24,16 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		return p.resizeSecure(addr, n)
 	}
 	huge := p.Owner == OwnerHuge
-	if !huge && (p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start) {
-		return 0
+	if !huge {
+		if n <= p.Size {
+			return 0
+		}
+		if to := h.growInPlace(p, addr, n); to != 0 {
+			return to
+		}
+		if p.blocks != 1 || p.Size < ResizeMin || addr != p.Start {
+			return 0
+		}
 	}
 	lead := p.lead()
 	whole := lead + n

@@ -204,6 +204,12 @@ func (h *Heap) dueOf(c uintptr) bool {
 	return true
 }
 
+// dueNext reports whether the next block of class c may be one to be sampled.
+func (h *Heap) dueNext(c uintptr) bool {
+	h.settle(c)
+	return h.rationOf(c).left <= 1
+}
+
 // settle counts what was popped. In a forked child it draws anew. That is right at any time,
 // because how far away a sample is does not depend on the one before.
 func (h *Heap) settle(c uintptr) {

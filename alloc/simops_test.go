@@ -110,15 +110,15 @@ func (s *sim) aligned() error {
 	return s.m.add(b&^ZeroBit, n, align, b&ZeroBit != 0)
 }
 
-// resize does what realloc does with a block of ResizeMin or more.
+// resize does what realloc does with a block of InPlaceMin or more.
 func (s *sim) resize() error {
-	t, n := s.anyThread(), ResizeMin+uintptr(s.pick(1<<16))*256
+	t, n := s.anyThread(), InPlaceMin+uintptr(s.pick(1<<16))*256>>s.pick(8)
 	if s.m.bytes+n > simBytes {
 		return nil
 	}
 	start := s.pick(len(s.m.blocks) + 1)
 	for i := start; i < len(s.m.blocks); i++ {
-		if s.m.blocks[i].size >= ResizeMin {
+		if s.m.blocks[i].size >= InPlaceMin {
 			return s.resizeBlock(t, i, n)
 		}
 	}

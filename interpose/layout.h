@@ -11,7 +11,7 @@
 #define TA_LINE 0x40ull
 #define TA_SPREAD_ABOVE 0x400ull
 #define TA_LEAD_IN_MOST 0xfc0ull
-#define TA_RESIZE_MIN 0x40000ull
+#define TA_IN_PLACE_MIN 0x4000ull
 #define TA_DIRECT_MAX 0x400ull
 #define TA_DIRECT_COUNT 0x41ull
 #define TA_ROOT_ENTRIES 0x8000ull

@@ -124,8 +124,8 @@ HOT NOINLINE void *ta_realloc_as(void *p, size_t n, unsigned call, const char *f
 		tally(call, 0, 0, 0);
 		return p;
 	}
-	// the kernel moves pages at less cost than a copy
-	if (ta_flags.Secure || (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN)) {
+	// it may grow where it is, and the kernel moves pages at less cost than a copy
+	if (ta_flags.Secure || (old >= TA_IN_PLACE_MIN && n >= TA_IN_PLACE_MIN)) {
 		void *q = resize(p, n);
 		if (q != NULL) {
 			tally(call, 0, 0, 0);

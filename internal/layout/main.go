@@ -46,7 +46,7 @@ func write(w io.Writer) {
 		{"TA_LINE", sizeclass.Line},
 		{"TA_SPREAD_ABOVE", sizeclass.SpreadAbove},
 		{"TA_LEAD_IN_MOST", sizeclass.LeadInMost},
-		{"TA_RESIZE_MIN", alloc.ResizeMin},
+		{"TA_IN_PLACE_MIN", alloc.InPlaceMin},
 		{"TA_DIRECT_MAX", sizeclass.DirectMax},
 		{"TA_DIRECT_COUNT", sizeclass.DirectCount},
 		{"TA_ROOT_ENTRIES", alloc.RootEntries},

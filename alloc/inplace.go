@@ -1,0 +1,158 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/alloc/sizeclass"
+	"tieralloc/tiers"
+)
+
+// A block that a program lengthens by realloc stays where it is if it is the first block of its
+// page and the only one in use there, and the page has room, or the free span behind it. The page
+// becomes one of a larger class. A program that fills a buffer by doubling it then copies little.
+// (jemalloc extends large blocks into the free memory behind them in the same way.)
+
+// InPlaceMin is the smallest block, in bytes, that is not copied without trying this.
+const InPlaceMin = 16 << 10
+
+// growInPlace makes the block at addr of a page n bytes long, more than it is. It returns addr, or 0
+// with the block unchanged.
+func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
+	owner := atomic.LoadUintptr(&p.Owner)
+	o := heapOf(owner)
+	if owner <= OwnerHuge || addr != p.Start || n > sizeclass.MaxSize || o.Thread != h.Thread ||
+		!o.mayGrow(p) {
+		return 0
+	}
+	c := sizeclass.Of(n)
+	slices := sizeclass.PageSlices(c)
+	if c > sizeclass.LastShort {
+		slices = o.longSlices(c)
+	}
+	slices = max(slices, uintptr(p.slices))
+	gap, room := uintptr(0), slices<<SliceShift-p.lead()
+	if p.lead() != 0 {
+		gap = sizeclass.Line
+	}
+	stride := sizeclass.Size(c) + gap
+	if stride == 0 || stride > room { // it is never 0; the compiler wants to see it
+		return 0
+	}
+	was := p.class()
+	o.flushCached(was)
+	if p.Allocs-p.Frees != 1 || Profiling && o.dueNext(c) || !o.claim(p) {
+		return 0
+	}
+	if more := slices - uintptr(p.slices); more != 0 && !p.lengthen(h.Thread, more) {
+		return 0
+	}
+	fresh := p.zero
+	if uintptr(p.carved) > stride {
+		fresh = 0
+	}
+	p.Frees++
+	o.detach(p)
+	o.setUp(p, c, slices)
+	p.Start, p.Gap, p.Magic = addr, uint16(gap), sizeclass.DivMagic(stride)
+	p.blocks = uint32(room / stride)
+	p.zero = min(fresh, 1)
+	p.carved, p.Carved, p.Allocs = uint32(stride), uint64(stride), 1
+	o.append(p)
+	if Profiling {
+		o.rationOf(c).left--
+		o.ration(was)
+		o.ration(c)
+	}
+	h.Calls[CallReallocAllocs]++
+	h.Calls[CallReallocFrees]++
+	return addr
+}
+
+// mayGrow reports whether blocks of a page of the heap may grow in place: not where something is
+// to know of each or may move the span, or the span is not the pool's or not in its tier.
+func (h *Heap) mayGrow(p *Page) bool {
+	return !Watching && !tiers.Migrating() && !h.sampled && !h.unspread && p.Magic != 0 && !p.isNursery() &&
+		p.segment != nil && p.subreleased == 0 && !p.away() &&
+		!tiers.Throttled(tierOf(p.placement))
+}
+
+// claim puts a page of the heap on its list if it is full. It reports false if another thread uses
+// the page or frees blocks of it.
+func (h *Heap) claim(p *Page) bool {
+	if atomic.LoadUintptr(&p.Owner)&OwnerFull == 0 {
+		return atomic.LoadUintptr(&p.Remote) == 0
+	}
+	p.dropSummary()
+	if !atomic.CompareAndSwapUintptr(&p.Remote, RemoteNotify, 0) {
+		return false
+	}
+	atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class)))
+	h.append(p)
+	return true
+}
+
+// lengthen makes a span that is in use longer, by so many slices of the free span behind it. It
+// reports false, with the span unchanged, if there are none in the same placement.
+func (p *Page) lengthen(t *Thread, more uintptr) bool {
+	if p.placement == placementPin && bound || !poolLock.Take(t.token) {
+		return false
+	}
+	longer := p.moving == 0 && p.unmigrated == 0 && p.lengthenLocked(t, more)
+	poolLock.Release()
+	return longer
+}
+
+// lengthenLocked is lengthen with poolLock held. A block that would be copied to a dirty span gets no
+// clean memory.
+func (p *Page) lengthenLocked(t *Thread, more uintptr) bool {
+	q, tier, bytes := p.behind(more), tierOf(p.placement), more<<SliceShift
+	switch {
+	case q == nil || uintptr(q.slices) < more:
+		return false
+	case joins(p, q, spanDirty):
+		p.zero = 0
+	case joins(p, q, spanClean) && hugePageSlices(uintptr(p.placement)) == 1 &&
+		(p.Size >= ResizeMin || !pool.hasDirty(p.placement, uintptr(p.slices)+more)) &&
+		!nearLimit(bytes) && tiers.Room(tier, bytes) && tiers.Admit(tier, bytes):
+		commit(bytes)
+		pool.feedback.faulted(t.Now, bytes)
+	default:
+		return false
+	}
+	removeFree(q, q.state)
+	if uintptr(q.slices) == more {
+		freeDescriptor(q)
+	} else {
+		q.Start += bytes
+		q.slices -= uint32(more)
+		insertFree(q, q.state)
+		if q.state == spanDirty {
+			rememberDirty(q)
+		}
+	}
+	p.slices += uint32(more)
+	pool.usedBytes += bytes
+	mapFill(p, p)
+	return true
+}
+
+// behind is the span behind p in its segment, or nil. If that is the end of the segment, or less
+// than more slices before it, the segment grows if it can.
+func (p *Page) behind(more uintptr) *Page {
+	seg, at := p.segment, p.spanStart()+p.bytes()
+	if seg.epoch != pool.epoch { // its spans are on lists that are gone
+		return nil
+	}
+	q, end := (*Page)(nil), seg.start+seg.slices<<SliceShift
+	if at < end {
+		q = Lookup(at)
+	}
+	tail := at == end || joins(p, q, spanClean) && q.Start+q.bytes() == end
+	if tail && seg == pool.growing && (q == nil || uintptr(q.slices) < more) {
+		if s := extend(uintptr(p.placement), more, max(more, firstGrowth)); s != nil {
+			insertFree(coalesce(s, spanClean), spanClean)
+			q = Lookup(at)
+		}
+	}
+	return q
+}
