@@ -15,8 +15,8 @@ import (
 // InPlaceMin is the smallest block, in bytes, that is not copied without trying this.
 const InPlaceMin = 16 << 10
 
-// growInPlace makes the block at addr of a page n bytes long, more than it is. It returns addr, or 0
-// with the block unchanged.
+// growInPlace makes the block at addr of a page n bytes long, more than it is. It returns addr, or
+// 0 with the block unchanged.
 func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	owner := atomic.LoadUintptr(&p.Owner)
 	o := heapOf(owner)
@@ -71,9 +71,9 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 // mayGrow reports whether blocks of a page of the heap may grow in place: not where something is
 // to know of each or may move the span, or the span is not the pool's or not in its tier.
 func (h *Heap) mayGrow(p *Page) bool {
-	return !Watching && !tiers.Migrating() && !h.sampled && !h.unspread && p.Magic != 0 && !p.isNursery() &&
-		p.segment != nil && p.subreleased == 0 && !p.away() &&
-		!tiers.Throttled(tierOf(p.placement))
+	return !Watching && !tiers.Migrating() && !tiers.Throttled(tierOf(p.placement)) &&
+		!h.sampled && !h.unspread && p.Magic != 0 && !p.isNursery() && p.segment != nil &&
+		p.subreleased == 0 && !p.away()
 }
 
 // claim puts a page of the heap on its list if it is full. It reports false if another thread uses
@@ -102,8 +102,8 @@ func (p *Page) lengthen(t *Thread, more uintptr) bool {
 	return longer
 }
 
-// lengthenLocked is lengthen with poolLock held. A block that would be copied to a dirty span gets no
-// clean memory.
+// lengthenLocked is lengthen with poolLock held. A block that would be copied to a dirty span gets
+// no clean memory.
 func (p *Page) lengthenLocked(t *Thread, more uintptr) bool {
 	q, tier, bytes := p.behind(more), tierOf(p.placement), more<<SliceShift
 	switch {

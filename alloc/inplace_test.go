@@ -120,7 +120,8 @@ func TestNoGrowthInPlace(t *testing.T) {
 				t.Fatalf("%#x is at %#x", at, to)
 			}
 			if p.Size != size || p.slices != slices || p.Allocs != allocs {
-				t.Errorf("now %d bytes in %d slices, before %d in %d", p.Size, p.slices, size, slices)
+				t.Errorf("now %d bytes in %d slices, before %d in %d", p.Size, p.slices, size,
+					slices)
 			}
 			isNumbered(t, b, n)
 			sound(t)
