@@ -69,7 +69,7 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 }
 
 // mayGrow reports whether blocks of a page of the heap may grow in place: not where something is
-// to know of each or may move the span, or the span is not the pool's or not in its tier.
+// to know of each block or may move the span, or this is not the pool's or not in its tier.
 func (h *Heap) mayGrow(p *Page) bool {
 	return !Watching && !tiers.Migrating() && !tiers.Throttled(tierOf(p.placement)) &&
 		!h.sampled && !h.unspread && p.Magic != 0 && !p.isNursery() && p.segment != nil &&

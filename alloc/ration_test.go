@@ -102,7 +102,7 @@ func testRation(t *testing.T, rate uint64) {
 		live = append(live, b&^ZeroBit)
 		r.count(n)
 	}
-	calls, fast := uint64(0), uint64(0)
+	calls, fast, grown := uint64(0), uint64(0), 0
 	get := func(n uintptr) {
 		calls++
 		b := r.mallocFast(n)
@@ -151,6 +151,20 @@ func testRation(t *testing.T, rate uint64) {
 			}
 		case what < 20:
 			other.free(take(random.IntN(len(live))))
+		case what < 24: // grows where it is
+			get(300_000)
+			n = 400_000
+			b := live[len(live)-1]
+			if to := Resize(r.enter(), b, n); to != 0 {
+				calls++
+				take(len(live) - 1)
+				had(to, n)
+				if to == b {
+					grown++
+				}
+			}
+			r.leave()
+			r.free(take(len(live) - 1))
 		default:
 			i := len(live) - 1
 			if what%3 == 0 {
@@ -164,8 +178,8 @@ func testRation(t *testing.T, rate uint64) {
 			r.bounded(n)
 		}
 	}
-	if rate == 64<<20 && fast < calls/2 {
-		t.Errorf("the fast path served %d of %d blocks", fast, calls)
+	if rate == 64<<20 && (fast < calls/2 || grown < 100) {
+		t.Errorf("the fast path served %d of %d blocks, and %d have grown", fast, calls, grown)
 	}
 	report := filled(r.h.Thread.token)
 	if report.BlocksLive != uint64(len(live)) || report.BlocksTotalAlloc != calls {
