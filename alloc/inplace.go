@@ -15,12 +15,16 @@ import (
 // InPlaceMin is the smallest block, in bytes, that is not copied without trying this.
 const InPlaceMin = 16 << 10
 
+// inPlaceMost is how long, in bytes, a block grows in this way. A longer one grows by page tables,
+// and is better moved to where it can while it is short.
+const inPlaceMost = 1 << 20
+
 // growInPlace makes the block at addr of a page n bytes long, more than it is. It returns addr, or
 // 0 with the block unchanged.
 func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	owner := atomic.LoadUintptr(&p.Owner)
 	o := heapOf(owner)
-	if owner <= OwnerHuge || addr != p.Start || n > sizeclass.MaxSize || o.Thread != h.Thread ||
+	if owner <= OwnerHuge || addr != p.Start || n > inPlaceMost || o.Thread != h.Thread ||
 		!o.mayGrow(p) {
 		return 0
 	}

@@ -27,7 +27,7 @@ func TestGrowInPlace(t *testing.T) {
 			h, b := growingBlock(t, from)
 			allocs := h.Calls[CallReallocAllocs]
 			steps := uint64(0)
-			for n := from + from/2; n <= 3*mib; n += n / 2 {
+			for n := from + from/2; n <= inPlaceMost; n += n / 2 {
 				if to := Resize(h, b, n); to != b {
 					t.Fatalf("%d bytes: %#x is at %#x", n, b, to)
 				}
@@ -42,7 +42,7 @@ func TestGrowInPlace(t *testing.T) {
 			if got := h.Calls[CallReallocAllocs] - allocs; got != steps {
 				t.Errorf("%d steps are counted as %d", steps, got)
 			}
-			for n := uintptr(0); n < 3*mib/2; n += raw.Page {
+			for n := uintptr(0); n < Lookup(b).Size; n += raw.Page {
 				raw.StoreByte(b+n, 7)
 			}
 			blocks := []uintptr{b}
@@ -103,7 +103,7 @@ func TestNoGrowthInPlace(t *testing.T) {
 			get(t, h, n)
 			return b
 		}},
-		{"before another page", 3 * mib, func(h *Heap, b uintptr) uintptr {
+		{"before another page", inPlaceMost, func(h *Heap, b uintptr) uintptr {
 			get(t, h, sizeclass.MaxSize)
 			return b
 		}},
