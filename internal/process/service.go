@@ -1,6 +1,8 @@
 package process
 
 import (
+	"sync/atomic"
+
 	"tieralloc/alloc"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -16,8 +18,14 @@ const (
 	StopFailure        // another failure
 )
 
-// ControlStop stops the control plane and prints one line.
+var controlStopped uint32
+
+// ControlStop stops the control plane and prints one line, also where several threads find that it
+// cannot go on, each for its own reason.
 func ControlStop(why uintptr) {
+	if !atomic.CompareAndSwapUint32(&controlStopped, 0, 1) {
+		return
+	}
 	stats.LogStop()
 	alloc.Background = false
 	if alloc.Following {
