@@ -33,22 +33,30 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	if c > sizeclass.LastShort {
 		slices = o.longSlices(c)
 	}
+	size, gap := sizeclass.Size(c), uintptr(0)
+	alone := size > ResizeMin // in its page, also later: see sizeclass.PageSlices
+	if alone && slices < uintptr(p.slices) && !o.mayLengthen() {
+		return 0
+	}
 	slices = max(slices, uintptr(p.slices))
-	gap, room := uintptr(0), slices<<SliceShift-p.lead()
 	if p.lead() != 0 {
 		gap = sizeclass.Line
 	}
-	stride := sizeclass.Size(c) + gap
+	stride, room := size+gap, slices<<SliceShift-p.lead()
 	if stride == 0 || stride > room { // it is never 0; the compiler wants to see it
 		return 0
 	}
+	if slices > uintptr(p.slices) {
+		h.Thread.tick()
+	}
 	was := p.class()
-	o.flushCached(was)
-	if p.Allocs-p.Frees != 1 || Profiling && o.dueNext(c) || !o.claim(p) {
+	if !o.isOnly(p, was) || Profiling && o.dueNext(c) || !o.claim(p) ||
+		!p.lengthen(h.Thread, slices-uintptr(p.slices)) {
 		return 0
 	}
-	if more := slices - uintptr(p.slices); more != 0 && !p.lengthen(h.Thread, more) {
-		return 0
+	blocks := room / stride
+	if alone {
+		blocks = 1
 	}
 	fresh := p.zero
 	if uintptr(p.carved) > stride {
@@ -58,7 +66,7 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	o.detach(p)
 	o.setUp(p, c, slices)
 	p.Start, p.Gap, p.Magic = addr, uint16(gap), sizeclass.DivMagic(stride)
-	p.blocks = uint32(room / stride)
+	p.blocks = uint32(blocks)
 	p.zero = min(fresh, 1)
 	p.carved, p.Carved, p.Allocs = uint32(stride), uint64(stride), 1
 	o.append(p)
@@ -73,11 +81,26 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 }
 
 // mayGrow reports whether blocks of a page of the heap may grow in place: not where something is
-// to know of each block or may move the span, or this is not the pool's or not in its tier.
+// to know of each block or may move the span, or this is not the pool's or not in its tier, nor
+// where a rule may want another hint, which a copy gets.
 func (h *Heap) mayGrow(p *Page) bool {
+	if p.Size < ResizeMin && tiers.RulesOn() {
+		return false
+	}
 	return !Watching && !tiers.Migrating() && !tiers.Throttled(tierOf(p.placement)) &&
 		!h.sampled && !h.unspread && p.Magic != 0 && !p.isNursery() && p.segment != nil &&
 		p.subreleased == 0 && !p.away()
+}
+
+// isOnly reports whether one block alone of a page of class c is in use. It returns those to the
+// page that are on the thread-cache free list.
+func (h *Heap) isOnly(p *Page, c uintptr) bool {
+	used := p.Allocs - p.Frees
+	if used > 1 && used <= 1+cacheLimit(c) && h.cacheList(c).Head != 0 {
+		h.flushCached(c)
+		used = p.Allocs - p.Frees
+	}
+	return used == 1
 }
 
 // claim puts a page of the heap on its list if it is full. It reports false if another thread uses
@@ -98,6 +121,9 @@ func (h *Heap) claim(p *Page) bool {
 // lengthen makes a span that is in use longer, by so many slices of the free span behind it. It
 // reports false, with the span unchanged, if there are none in the same placement.
 func (p *Page) lengthen(t *Thread, more uintptr) bool {
+	if more == 0 {
+		return true
+	}
 	if p.placement == placementPin && bound || !poolLock.Take(t.token) {
 		return false
 	}

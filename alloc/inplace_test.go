@@ -6,6 +6,7 @@ import (
 
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // growingBlock is a heap of which one block of n bytes is in use, with its contents.
@@ -22,7 +23,7 @@ func growingBlock(t *testing.T, n uintptr) (h *Heap, b uintptr) {
 // TestGrowInPlace: a block that is alone keeps its address while it grows, also past the end of the
 // segment, and its page serves as any other of its class.
 func TestGrowInPlace(t *testing.T) {
-	for _, from := range []uintptr{InPlaceMin, 20 << 10, 50 << 10, 100 << 10, 300 << 10} {
+	for _, from := range []uintptr{InPlaceMin, 20 << 10, 50 << 10, 100 << 10, 185 << 10, 300 << 10} {
 		t.Run(fmt.Sprintf("%d KiB", from>>10), func(t *testing.T) {
 			h, b := growingBlock(t, from)
 			allocs := h.Calls[CallReallocAllocs]
@@ -143,4 +144,28 @@ func TestGrowInPlaceFull(t *testing.T) {
 	isNumbered(t, b, 500<<10)
 	drop(h, b)
 	sound(t)
+}
+
+// TestGrowInPlaceRule: a rule decides for a block that has grown, as for one that is allocated.
+func TestGrowInPlaceRule(t *testing.T) {
+	for _, c := range []struct {
+		rule     string
+		from, to uintptr
+	}{
+		{"size>=64K:pin_fast", 40 << 10, 100 << 10},
+		{"size>=64K:cold", 40 << 10, 100 << 10},
+		{"size>=500K:pin_fast", 400 << 10, 600 << 10},
+	} {
+		t.Run(fmt.Sprintf("%s from %d", c.rule, c.from), func(t *testing.T) {
+			newWorld(t)
+			environment(t, "TA_DEFAULT_HINT=hot", "TA_RULES="+c.rule)
+			h := mustAcquire(t, 8)
+			h.Thread.Now = 1e9
+			b := Malloc(h, c.from, uintptr(tiers.CallerSet(0, 0, 0)), 0) &^ ZeroBit
+			if to := Resize(h, b, c.to); to != 0 {
+				t.Errorf("%#x is at %#x, with hint %d", b, to, Lookup(to).Hint)
+			}
+			sound(t)
+		})
+	}
 }

@@ -62,14 +62,15 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	return to
 }
 
-// ruledAway reports whether a rule wants the block in another tier once it is n bytes long. The
-// caller then copies it there.
+// ruledAway reports whether a rule wants the block in another tier, or pinned to its tier, once it
+// is n bytes long. The caller then copies it there.
 func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 	if !tiers.RulesOn() {
 		return false
 	}
 	hint := tiers.Match(h.Thread.rules&tiers.CallerSet(0, 0, 0), n)
-	return hint != tiers.NoHint && homeOf(hint) != uintptr(p.home)
+	return hint != tiers.NoHint &&
+		placementOf(hint, homeOf(hint)) != placementOf(uintptr(p.Hint), uintptr(p.home))
 }
 
 // shorten makes a span with one block n bytes long and gives the rest of it to the pool. It returns

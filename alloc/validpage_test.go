@@ -85,6 +85,8 @@ func (v *inspection) page(p *Page) {
 	v.want(uintptr(p.slices) >= sizeclass.PageSlices(uintptr(p.Class)) ||
 		Watching && sizeclass.Alone(uintptr(p.Class)), "page %p has %d slices", p,
 		p.slices)
+	v.want(p.Size <= ResizeMin || p.blocks == 1 || addressLimit != 0 || secure,
+		"page %p has %d blocks of %d bytes: each is to be alone", p, p.blocks, p.Size)
 	spread := p.Gap == sizeclass.Line && sizeclass.Spread(uintptr(p.Class)) && !secure &&
 		!heapOf(p.Owner).unspread
 	v.want(spread || p.Gap == 0 && p.Start == p.spanStart(),
