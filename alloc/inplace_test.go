@@ -23,8 +23,9 @@ func growingBlock(t *testing.T, n uintptr) (h *Heap, b uintptr) {
 // TestGrowInPlace: a block that is alone keeps its address while it grows, also past the end of the
 // segment, and its page serves as any other of its class.
 func TestGrowInPlace(t *testing.T) {
-	for _, from := range []uintptr{InPlaceMin, 20 << 10, 50 << 10, 100 << 10, 185 << 10, 300 << 10} {
-		t.Run(fmt.Sprintf("%d KiB", from>>10), func(t *testing.T) {
+	for _, kib := range []uintptr{InPlaceMin >> 10, 20, 50, 100, 185, 300} {
+		t.Run(fmt.Sprintf("%d KiB", kib), func(t *testing.T) {
+			from := kib << 10
 			h, b := growingBlock(t, from)
 			allocs := h.Calls[CallReallocAllocs]
 			steps := uint64(0)
