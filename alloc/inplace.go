@@ -34,7 +34,7 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 		slices = o.longSlices(c)
 	}
 	size, gap := sizeclass.Size(c), uintptr(0)
-	alone := size > ResizeMin // in its page, also later: see sizeclass.PageSlices
+	alone := size > ResizeMin // no other block is to share its page: ta_move keeps its address
 	if alone && slices < uintptr(p.slices) && !o.mayLengthen() {
 		return 0
 	}
@@ -82,7 +82,7 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 
 // mayGrow reports whether blocks of a page of the heap may grow in place: not where something is
 // to know of each block or may move the span, or this is not the pool's or not in its tier, nor
-// where a rule may want another hint, which a copy gets.
+// below ResizeMin where there are rules: they choose the hint of a copy.
 func (h *Heap) mayGrow(p *Page) bool {
 	if p.Size < ResizeMin && tiers.RulesOn() {
 		return false
@@ -136,13 +136,14 @@ func (p *Page) lengthen(t *Thread, more uintptr) bool {
 // no clean memory.
 func (p *Page) lengthenLocked(t *Thread, more uintptr) bool {
 	q, tier, bytes := p.behind(more), tierOf(p.placement), more<<SliceShift
+	dirty := &pool.freeSpans[p.placement&(placementSlots-1)].dirty
 	switch {
 	case q == nil || uintptr(q.slices) < more:
 		return false
 	case joins(p, q, spanDirty):
 		p.zero = 0
 	case joins(p, q, spanClean) && hugePageSlices(uintptr(p.placement)) == 1 &&
-		(p.Size >= ResizeMin || !pool.hasDirty(p.placement, uintptr(p.slices)+more)) &&
+		(p.Size >= ResizeMin || !dirty.has(uintptr(p.slices)+more)) &&
 		!nearLimit(bytes) && tiers.Room(tier, bytes) && tiers.Admit(tier, bytes):
 		commit(bytes)
 		pool.feedback.faulted(t.Now, bytes)

@@ -182,11 +182,6 @@ func takeDirty(placement, n uintptr) *Page {
 	return p
 }
 
-// hasDirty reports whether takeDirty finds a span, as spanBins.has does.
-func (p *poolState) hasDirty(placement uint32, n uintptr) bool {
-	return p.freeSpans[placement&(placementSlots-1)].dirty.has(n)
-}
-
 // takeReserved takes a span of n slices for which whole slices have been charged, or
 // returns nil. A span that another thread has made dirty meanwhile serves as well, and then the
 // charge is released.
