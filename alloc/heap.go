@@ -56,8 +56,9 @@ type Heap struct {
 	until   int64    // the bytes of huge blocks up to the next sample
 	sampled bool     // its blocks are sampled ones
 
-	unspread bool  // its pages are not spread (sizeclass.Spread)
-	sibling  *Heap // the next in Thread.heaps
+	grown    uint32 // the class that a block grew to last: see offerKept
+	unspread bool   // its pages are not spread (sizeclass.Spread)
+	sibling  *Heap  // the next in Thread.heaps
 
 	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
 	retiredPages [retiredKnown]*Page

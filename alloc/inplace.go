@@ -19,6 +19,9 @@ const InPlaceMin = 16 << 10
 // and is better moved to where it can while it is short.
 const inPlaceMost = 1 << 20
 
+// offerMost is the largest block that is copied to a page that stays (offerKept) rather than grown.
+const offerMost = 64 << 10
+
 // growInPlace makes the block at addr of a page n bytes long, more than it is. It returns addr, or
 // 0 with the block unchanged.
 func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
@@ -29,6 +32,7 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 		return 0
 	}
 	c := sizeclass.Of(n)
+	o.grown = uint32(c)
 	slices := sizeclass.PageSlices(c)
 	if c > sizeclass.LastShort {
 		slices = o.longSlices(c)
@@ -47,6 +51,9 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 		return 0
 	}
 	if slices > uintptr(p.slices) {
+		if p.Size <= offerMost && o.offerKept(c, slices) {
+			return 0
+		}
 		h.Thread.tick()
 	}
 	was := p.class()

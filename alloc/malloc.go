@@ -224,6 +224,9 @@ func (h *Heap) refill(c uintptr) bool {
 	}
 	h.Thread.capped = false
 	p := h.takeRetired(n)
+	if p == nil {
+		p = h.takeKept(c, n)
+	}
 	if p == nil && h.wantsDense(c) {
 		if p = h.spanAlloc(sizeclass.DensePageSlices(c), 1); p != nil {
 			n = sizeclass.DensePageSlices(c)

@@ -87,7 +87,7 @@ const firstOfPool = unsafe.Offsetof(pool.freeSpans) +
 
 var (
 	pool     poolState
-	poolLock raw.Lock
+	poolLock raw.PaddedLock
 )
 
 const (

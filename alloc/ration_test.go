@@ -155,7 +155,8 @@ func testRation(t *testing.T, rate uint64) {
 			get(300_000)
 			n = 400_000
 			b := live[len(live)-1]
-			if to := Resize(r.enter(), b, n); to != 0 {
+			to := Resize(r.enter(), b, n)
+			if to != 0 {
 				calls++
 				take(len(live) - 1)
 				had(to, n)
@@ -164,6 +165,10 @@ func testRation(t *testing.T, rate uint64) {
 				}
 			}
 			r.leave()
+			if to == 0 { // copied
+				get(n)
+				r.free(take(len(live) - 2))
+			}
 			r.free(take(len(live) - 1))
 		default:
 			i := len(live) - 1

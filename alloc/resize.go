@@ -31,7 +31,8 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		if to := h.growInPlace(p, addr, n); to != 0 {
 			return to
 		}
-		if p.blocks != 1 || p.Size < ResizeMin || addr != p.Start {
+		if p.blocks != 1 || p.Size < ResizeMin || addr != p.Start ||
+			n <= inPlaceMost && pool.threadCount > 1 { // copied, it leaves a page for the next one
 			return 0
 		}
 	}

@@ -3,7 +3,6 @@ package alloc
 import (
 	"sync/atomic"
 
-	"tieralloc/alloc/sizeclass"
 	"tieralloc/tiers"
 )
 
@@ -87,106 +86,27 @@ func (h *Heap) takeRetired(n uintptr) *Page {
 		// The page may have returned to the pool meanwhile and be in any state. But only this
 		// thread puts pages on the heap's list and removes them.
 		owner := atomic.LoadUintptr(&p.Owner)
-		if heapOf(owner) == h && owner&OwnerFull == 0 && p.isRetired() &&
-			p.slices == 1 &&
-			p.unmigrated == 0 && !p.away() &&
-			h.detach(p) {
-			atomic.StoreUintptr(&p.Owner, ownerNone)
-			p.next = nil
-			if p.carved != 0 {
-				p.zero = 0
-			}
-			p.zero = min(p.zero, 1)
+		if heapOf(owner) == h && owner&OwnerFull == 0 && p.isRetired() && p.slices == 1 &&
+			h.vacate(p) {
 			return p
 		}
 	}
 	return nil
 }
 
-// retireCurrent is called when a current page may have become empty. Of empty pages of several
-// slices the thread keeps the last, so that allocating and freeing large blocks in turn costs
-// little. The one before it goes to the pool, which serves all classes, unless little of it was put
-// to use (keepCurrent): a program that grows an array passes through many of these classes. A page
-// of one block goes, too, the first steadyRun times that its class comes in a row. So a buffer
-// whose size changes gets the same addresses each time, which the processor's caches have.
-//
-//	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
-//	the one of retiredHeap and retiredClass, and those of Heap.kept
-func (h *Heap) retireCurrent(p *Page) {
-	if p.slices == 1 {
-		return
-	}
-	if !p.allFree() {
-		p.arm()
-		return
-	}
-	t := h.Thread
-	of, c := t.retiredHeap, t.retiredClass
-	if of != h || c != p.Class {
-		t.retiredHeap, t.retiredClass, t.retiredRun = h, p.Class, 0
-		h.kept.Remove(uintptr(p.Class)) // else p could go to the pool here, and to another thread
-		if of != nil && !of.keepCurrent(uintptr(c)) {
-			of.dropCurrent(uintptr(c))
-		}
-	}
-	if p.blocks == 1 && t.retiredRun < steadyRun {
-		t.retiredRun++
-		h.release(p, t.Now)
-	}
-}
-
-const steadyRun = 3
-
-// A thread whose buffers of up to some tens of KiB have several sizes in turn keeps the pages of
-// all of them, as far as few bytes of these were ever put to use:
-//
-//	Σ carved of the current pages of Heap.kept <= keepMost, when a class is added
-//	the class that became empty last, retiredClass of retiredHeap, is not in Heap.kept
-//
-// It gives them up before it takes a span of keptBreak slices or more, which would find less room
-// between them.
-const (
-	keepMost  = 256 << 10
-	keptBreak = 16
-)
-
-// keepCurrent keeps the empty current page of class c, and drops those of other classes for it. It
-// reports false, and does nothing, if the page has blocks in use, if too much of it was put to use,
-// or where no empty page is to stay.
-func (h *Heap) keepCurrent(c uintptr) bool {
-	p := h.current(c)
-	most := min(keepMost, placements[p.placement&(placementSlots-1)].retireMax)
-	sum := uintptr(p.carved)
-	if p == pageNone || !p.allFree() || sum > most/2 || p.away() || secure || PurgeDelay == 0 {
+// vacate makes an empty page of the heap a span that is in no list, for takeRetired and takeKept,
+// or reports false.
+func (h *Heap) vacate(p *Page) bool {
+	if p.unmigrated != 0 || p.away() || !h.detach(p) {
 		return false
 	}
-	for k := h.kept.Next(0); k < sizeclass.Count; k = h.kept.Next(k + 1) {
-		n := uintptr(h.current(k).carved)
-		if sum+n > most {
-			h.kept.Remove(k)
-			h.dropCurrent(k)
-			continue
-		}
-		sum += n
+	atomic.StoreUintptr(&p.Owner, ownerNone)
+	p.next = nil
+	if p.carved != 0 {
+		p.zero = 0
 	}
-	h.kept.Add(c)
+	p.zero = min(p.zero, 1)
 	return true
-}
-
-// dropCurrent returns the current page of class c to the pool, at once or when it is empty.
-func (h *Heap) dropCurrent(c uintptr) {
-	p := h.current(c)
-	if p != pageNone && !(p.allFree() && h.release(p, h.Thread.Now)) {
-		p.arm()
-	}
-}
-
-// dropKept is dropCurrent for all classes of Heap.kept.
-func (h *Heap) dropKept() {
-	for c := h.kept.Next(0); c < sizeclass.Count; c = h.kept.Next(c + 1) {
-		h.kept.Remove(c)
-		h.dropCurrent(c)
-	}
 }
 
 // Page rotation: when the current page of a class has no free block, it goes to the end of the

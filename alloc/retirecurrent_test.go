@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/raw"
 )
 
 // empty is how many current pages of several slices of h are empty, and how many bytes of those but
@@ -134,8 +135,8 @@ func TestRetireSeveral(t *testing.T) {
 func TestRetireKeptAgain(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
-	const large = 120 << 10
-	for _, n := range []uintptr{large, 100 << 10, 60 << 10, large} {
+	const large = 240 << 10
+	for _, n := range []uintptr{large, 200 << 10, 120 << 10, large} {
 		b, _ := r.malloc(n)
 		give(t, r, b, false)
 		sound(t)
@@ -225,4 +226,86 @@ func TestGrownArray(t *testing.T) {
 		t.Errorf("at most %d bytes were in use for an array of %d", peak, most)
 	}
 	sound(t)
+}
+
+// TestTakeKept: when more buffers in turn have different sizes than a thread keeps pages for, a
+// class more takes the page of another that is as long, and none goes to the pool or comes from it.
+func TestTakeKept(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	turn := func(n uintptr) {
+		b, _ := r.malloc(n)
+		give(t, r, b, true)
+		sound(t)
+	}
+	round := func() (changes int) {
+		was := [2]uintptr{}
+		for n := uintptr(9 << 10); n < 100<<10; n += n / 8 {
+			turn(n)
+			if is := [2]uintptr{pool.usedBytes, pool.dirtyBytes}; is != was {
+				was = is
+				changes++
+			}
+		}
+		return changes - 1
+	}
+	for range 4 {
+		round()
+	}
+	if n := round(); n > 0 {
+		t.Errorf("spans went %d times to the pool or from it", n)
+	}
+	if n, carved := empty(r.h); carved > keepMost {
+		t.Errorf("%d pages are empty, with %d bytes", n, carved)
+	}
+}
+
+// TestOfferKept: where there are other threads, a buffer that grows, with smaller ones in between,
+// lies in the page of the one before it once it is too long for its own, and no span goes to the
+// pool or comes from it.
+func TestOfferKept(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	mustAcquire(t, 16)
+	used, dirty, steady := uintptr(0), uintptr(0), false
+	fill := func() {
+		for small := uintptr(9 << 10); small < 64<<10; small += small / 8 {
+			b, _ := r.malloc(small)
+			give(t, r, b, true)
+		}
+		n := uintptr(4 << 10)
+		b, _ := r.malloc(n)
+		for n < 600<<10 {
+			was := n
+			n += n / 2
+			raw.StoreByte(b+was-1, byte(was>>8))
+			to := uintptr(0)
+			if was >= InPlaceMin {
+				to = Resize(r.enter(), b, n)
+				r.leave()
+			}
+			if to == 0 {
+				to, _ = r.malloc(n)
+				raw.Copy(to, b, was)
+				give(t, r, b, true)
+			}
+			b = to
+			if raw.LoadByte(b+was-1) != byte(was>>8) {
+				t.Fatalf("from %d bytes to %d: other contents", was, n)
+			}
+			sound(t)
+			if steady && (pool.usedBytes != used || pool.dirtyBytes != dirty) {
+				t.Fatalf("%d and %d bytes are in use and dirty, %d and %d before", pool.usedBytes,
+					pool.dirtyBytes, used, dirty)
+			}
+		}
+		give(t, r, b, true)
+	}
+	for range 5 {
+		fill()
+	}
+	used, dirty, steady = pool.usedBytes, pool.dirtyBytes, true
+	for range 10 {
+		fill()
+	}
 }

@@ -34,6 +34,17 @@ const (
 	lockFlags     = 7
 )
 
+// PaddedLock is a Lock with nothing beside it in its cache line, nor in the one that Intel's
+// processors fetch with it. Threads that wait for a lock take its line from the others again and
+// again, who would wait for what else they read there.
+type PaddedLock struct {
+	_ [linePair - unsafe.Sizeof(uintptr(0))]byte
+	Lock
+	_ [linePair - unsafe.Sizeof(uintptr(0))]byte
+}
+
+const linePair = 128
+
 // futexWord returns the half of the word that the kernel examines. amd64 and arm64 store the lower
 // half first.
 func (l *Lock) futexWord() *uint32 { return (*uint32)(unsafe.Pointer(&l.word)) }
