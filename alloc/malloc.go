@@ -224,7 +224,7 @@ func (h *Heap) refill(c uintptr) bool {
 	}
 	h.Thread.capped = false
 	p := h.takeRetired(n)
-	if p == nil {
+	if p == nil && n != 1 {
 		p = h.takeKept(c, n)
 	}
 	if p == nil && h.wantsDense(c) {

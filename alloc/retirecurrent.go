@@ -86,7 +86,7 @@ func (h *Heap) keepCurrent(c uintptr) bool {
 // takeKept makes the empty page of n slices of another class a span for class c, or returns nil:
 // there is none, or a page more may stay. The span is like one of takeRetired.
 func (h *Heap) takeKept(c, n uintptr) *Page {
-	if n == 1 || secure || tiers.Migrating() {
+	if secure || tiers.Migrating() {
 		return nil
 	}
 	stay := h.kept
