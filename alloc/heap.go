@@ -57,6 +57,7 @@ type Heap struct {
 	sampled bool     // its blocks are sampled ones
 
 	grown    uint32 // the class that a block grew to last: see offerKept
+	offered  *Page  // the page that offerKept gave last
 	unspread bool   // its pages are not spread (sizeclass.Spread)
 	sibling  *Heap  // the next in Thread.heaps
 

@@ -33,10 +33,7 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	}
 	c := sizeclass.Of(n)
 	o.grown = uint32(c)
-	slices := sizeclass.PageSlices(c)
-	if c > sizeclass.LastShort {
-		slices = o.longSlices(c)
-	}
+	slices := o.slicesOf(c)
 	size, gap := sizeclass.Size(c), uintptr(0)
 	alone := size > ResizeMin // no other block is to share its page: ta_move keeps its address
 	if alone && slices < uintptr(p.slices) && !o.mayLengthen() {
@@ -51,7 +48,7 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 		return 0
 	}
 	if slices > uintptr(p.slices) {
-		if p.Size <= offerMost && o.offerKept(c, slices) {
+		if p.Size <= offerMost && !alone && o.offerKept(c, slices) {
 			return 0
 		}
 		h.Thread.tick()

@@ -215,13 +215,7 @@ func (h *Heap) refill(c uintptr) bool {
 	if h.current(c) != pageNone { // other threads had freed blocks
 		return true
 	}
-	n := sizeclass.PageSlices(c)
-	switch {
-	case secure:
-		n = slotSlices(c)
-	case c > sizeclass.LastShort:
-		n = h.longSlices(c)
-	}
+	n := h.slicesOf(c)
 	h.Thread.capped = false
 	p := h.takeRetired(n)
 	if p == nil && n != 1 {
@@ -272,6 +266,17 @@ func (h *Heap) mayWaste(placement uintptr) bool {
 }
 
 const spreadRoom = 64 << 20 // bytes
+
+// slicesOf is the number of slices of a page of class c, unless it is dense.
+func (h *Heap) slicesOf(c uintptr) uintptr {
+	switch {
+	case secure:
+		return slotSlices(c)
+	case c > sizeclass.LastShort:
+		return h.longSlices(c)
+	}
+	return sizeclass.PageSlices(c)
+}
 
 // longSlices is the number of slices of a page of class c, above sizeclass.LastShort.
 func (h *Heap) longSlices(c uintptr) uintptr {

@@ -224,7 +224,7 @@ func cut(p *Page, n uintptr) *Page {
 		return nil
 	}
 	rest.Owner = ownerNone
-	rest.Start = p.Start + n<<SliceShift
+	rest.Start = p.spanStart() + n<<SliceShift
 	rest.slices = uint32(have - n)
 	rest.segment = p.segment
 	rest.setFreeSince(p.freeSince())

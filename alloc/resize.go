@@ -32,7 +32,7 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 			return to
 		}
 		if p.blocks != 1 || p.Size < ResizeMin || addr != p.Start ||
-			n <= inPlaceMost && pool.threadCount > 1 { // copied, it leaves a page for the next one
+			n <= inPlaceMost && pool.threadCount > 1 && !p.away() { // its page serves the next one
 			return 0
 		}
 	}
@@ -81,22 +81,23 @@ func (p *Page) shorten(t *Thread, n uintptr) (at uintptr) {
 		return 0
 	}
 	if p.moving == 0 && p.unmigrated == 0 {
-		lead := p.lead()
-		p.Start -= lead
-		rest := cut(p, raw.RoundUp(n, SliceSize)>>SliceShift)
-		p.Start += lead
-		if rest != nil {
-			p.Size = p.bytes() - lead
+		if rest := cut(p, raw.RoundUp(n, SliceSize)>>SliceShift); rest != nil {
+			p.Size = p.bytes() - p.lead()
 			pool.count.huge[tierOf(p.placement)].free(0, uint64(rest.bytes()))
-			pool.usedBytes -= rest.bytes()
-			mapFill(rest, nil)
-			rest.setFreeSince(t.Now)
-			addDirty(rest)
+			spare(rest, t.Now)
 			at = p.spanStart()
 		}
 	}
 	poolLock.Release()
 	return at
+}
+
+// spare puts what was cut from a span in use among the dirty spans. Precondition: poolLock is held.
+func spare(rest *Page, now uint64) {
+	pool.usedBytes -= rest.bytes()
+	mapFill(rest, nil)
+	rest.setFreeSince(now)
+	addDirty(rest)
 }
 
 // toHuge moves the only block of a page to a mapping of its own of n bytes, where it can grow

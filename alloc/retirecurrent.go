@@ -12,8 +12,8 @@ import (
 // of one block goes, too, the first steadyRun times that its class comes in a row. So a buffer
 // whose size changes gets the same addresses each time, which the processor's caches have.
 //
-// A page of the class that a block grew to stays in any case, as long as the others are small: the
-// next block that grows has room in it (offerKept).
+// A page of the class that realloc was to lengthen a block to last stays while the pages of others
+// are kept: the next block that grows has room in it (offerKept).
 //
 //	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
 //	the one of retiredHeap and retiredClass, and those of Heap.kept
@@ -62,12 +62,13 @@ const (
 
 // keepCurrent keeps the empty current page of class c, and drops those of other classes for it. It
 // reports false, and does nothing, if the page has blocks in use, if too much of it was put to use,
-// or where no empty page is to stay.
+// by this class or another before (offerKept), or where no empty page is to stay.
 func (h *Heap) keepCurrent(c uintptr) bool {
 	p := h.current(c)
 	most := min(keepMost, placements[p.placement&(placementSlots-1)].retireMax)
 	sum := uintptr(p.carved)
-	if p == pageNone || !p.allFree() || sum > most/2 || p.away() || secure || PurgeDelay == 0 {
+	if p == pageNone || !p.allFree() || sum > most/2 || p.away() || secure || PurgeDelay == 0 ||
+		uintptr(p.slices) > 2*h.slicesOf(c) {
 		return false
 	}
 	for k := h.kept.Next(0); k < sizeclass.Count; k = h.kept.Next(k + 1) {
@@ -97,7 +98,7 @@ func (h *Heap) takeKept(c, n uintptr) *Page {
 	for k := stay.Next(0); k < sizeclass.Count; k = stay.Next(k + 1) {
 		p := h.current(k)
 		sum += uintptr(p.carved)
-		if uintptr(p.slices) == n && p.allFree() {
+		if uintptr(p.slices) == n && uintptr(p.carved) <= p.stride() && p.allFree() {
 			found = k
 		}
 	}
@@ -122,7 +123,8 @@ func (h *Heap) vacateKept(k uintptr) *Page {
 
 // offerKept gives class c, which has no page, the empty page that stays, if it has n slices or
 // more, and reports whether it did. A block that grows then moves there once, and has room for the
-// rest without poolLock. Without other threads the lock costs less than to copy the block.
+// rest without poolLock. Without other threads the lock costs less than to copy the block. Where
+// the program keeps the block, the next offer ends that: one page of a heap is so long at a time.
 func (h *Heap) offerKept(c, n uintptr) bool {
 	t := h.Thread
 	if pool.threadCount < 2 || h != t.Base || h != t.retiredHeap || h.current(c) != pageNone {
@@ -130,14 +132,41 @@ func (h *Heap) offerKept(c, n uintptr) bool {
 	}
 	k := uintptr(t.retiredClass)
 	p := h.current(k)
-	if uintptr(p.slices) < n || !p.allFree() || h.vacateKept(k) == nil {
+	if have := uintptr(p.slices); have < n || have > offerSlices || !p.allFree() {
+		return false
+	}
+	h.settleOffered()
+	if h.vacateKept(k) == nil {
 		return false
 	}
 	h.addPage(p, c, uintptr(p.slices))
-	if p.Size > ResizeMin {
-		p.blocks = 1 // see growInPlace
-	}
+	h.offered = p
 	return true
+}
+
+const offerSlices = inPlaceMost>>SliceShift + 1
+
+// settleOffered gives the pool what the page that was offered last, and has blocks in use, does not
+// need for them: the program keeps the block that grew there.
+func (h *Heap) settleOffered() {
+	p := h.offered
+	h.offered = nil
+	if p == nil || heapOf(p.Owner) != h || p.Magic == 0 || p.isNursery() || p.segment == nil ||
+		p.subreleased != 0 || p.allFree() {
+		return
+	}
+	stride := p.stride()
+	n := max(h.slicesOf(p.class()), (p.lead()+uintptr(p.carved)+SliceSize-1)>>SliceShift)
+	if stride == 0 || uintptr(p.slices) <= n || !poolLock.Take(h.Thread.token) {
+		return
+	}
+	if p.moving == 0 && p.unmigrated == 0 {
+		if rest := cut(p, n); rest != nil {
+			p.blocks = min(p.blocks, uint32((n<<SliceShift-p.lead())/stride))
+			spare(rest, h.Thread.Now)
+		}
+	}
+	poolLock.Release()
 }
 
 // dropCurrent returns the current page of class c to the pool, at once or when it is empty.

@@ -260,6 +260,34 @@ func TestTakeKept(t *testing.T) {
 	}
 }
 
+// grow lengthens a block of n bytes by half, as a buffer that is filled, until it has most bytes or
+// more. After each step it calls done.
+func (r *thread) grow(t *testing.T, b, n, most uintptr, done func()) (uintptr, uintptr) {
+	t.Helper()
+	for n < most {
+		was := n
+		n += n / 2
+		raw.StoreByte(b+was-1, byte(was>>8))
+		to := uintptr(0)
+		if was >= InPlaceMin {
+			to = Resize(r.enter(), b, n)
+			r.leave()
+		}
+		if to == 0 {
+			to, _ = r.malloc(n)
+			raw.Copy(to, b, was)
+			give(t, r, b, true)
+		}
+		b = to
+		if raw.LoadByte(b+was-1) != byte(was>>8) {
+			t.Fatalf("from %d bytes to %d: other contents", was, n)
+		}
+		sound(t)
+		done()
+	}
+	return b, n
+}
+
 // TestOfferKept: where there are other threads, a buffer that grows, with smaller ones in between,
 // lies in the page of the one before it once it is too long for its own, and no span goes to the
 // pool or comes from it.
@@ -273,32 +301,13 @@ func TestOfferKept(t *testing.T) {
 			b, _ := r.malloc(small)
 			give(t, r, b, true)
 		}
-		n := uintptr(4 << 10)
-		b, _ := r.malloc(n)
-		for n < 600<<10 {
-			was := n
-			n += n / 2
-			raw.StoreByte(b+was-1, byte(was>>8))
-			to := uintptr(0)
-			if was >= InPlaceMin {
-				to = Resize(r.enter(), b, n)
-				r.leave()
-			}
-			if to == 0 {
-				to, _ = r.malloc(n)
-				raw.Copy(to, b, was)
-				give(t, r, b, true)
-			}
-			b = to
-			if raw.LoadByte(b+was-1) != byte(was>>8) {
-				t.Fatalf("from %d bytes to %d: other contents", was, n)
-			}
-			sound(t)
+		b, _ := r.malloc(4 << 10)
+		b, _ = r.grow(t, b, 4<<10, 600<<10, func() {
 			if steady && (pool.usedBytes != used || pool.dirtyBytes != dirty) {
 				t.Fatalf("%d and %d bytes are in use and dirty, %d and %d before", pool.usedBytes,
 					pool.dirtyBytes, used, dirty)
 			}
-		}
+		})
 		give(t, r, b, true)
 	}
 	for range 5 {
@@ -307,5 +316,55 @@ func TestOfferKept(t *testing.T) {
 	used, dirty, steady = pool.usedBytes, pool.dirtyBytes, true
 	for range 10 {
 		fill()
+	}
+}
+
+// TestOfferSettles: buffers of which the program keeps some, grown to 100 KiB in the page of a
+// longer one before, do not keep the whole of that page, whether they stay or are freed.
+func TestOfferSettles(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	mustAcquire(t, 16)
+	live, bytes := []uintptr{}, uintptr(0)
+	offers := 0
+	for i := range uintptr(12) {
+		b, _ := r.malloc(20 << 10)
+		b, _ = r.grow(t, b, 20<<10, 600<<10, func() {})
+		give(t, r, b, true)
+		b, _ = r.malloc(30<<10 + i<<10)
+		b, n := r.grow(t, b, 30<<10+i<<10, 100<<10, func() {})
+		if p := r.h.offered; p == Lookup(b) {
+			offers++
+		}
+		live, bytes = append(live, b), bytes+n
+	}
+	long := 0
+	for _, b := range live {
+		if p := Lookup(b); uintptr(p.slices) > 2*r.h.slicesOf(p.class()) {
+			long++
+		}
+	}
+	if offers < 6 || long > 1 {
+		t.Errorf("%d pages were offered, %d are longer than their blocks need", offers, long)
+	}
+	for _, b := range live {
+		give(t, r, b, true)
+		sound(t)
+	}
+	small := uintptr(8 << 10)
+	for n := uintptr(40 << 10); n < 100<<10; n += n / 8 {
+		for _, most := range []uintptr{600 << 10, n, 21 << 10} {
+			b, _ := r.malloc(20 << 10)
+			b, _ = r.grow(t, b, 20<<10, most, func() {})
+			give(t, r, b, true)
+		}
+		small += small / 8
+		b, _ := r.malloc(small)
+		give(t, r, b, true)
+		for c := r.h.kept.Next(0); c < sizeclass.Count; c = r.h.kept.Next(c + 1) {
+			if p := r.h.current(c); uintptr(p.slices) > 2*r.h.slicesOf(c) {
+				t.Errorf("a page of %d slices stays for blocks of %d bytes", p.slices, p.Size)
+			}
+		}
 	}
 }
