@@ -94,7 +94,7 @@ func (h *Heap) takeRetired(n uintptr) *Page {
 	return nil
 }
 
-// vacate makes an empty page of the heap a span that is in no list, for takeRetired and takeKept,
+// vacate makes an empty page of the heap a span that is in no list, for takeRetired and vacateKept,
 // or reports false.
 func (h *Heap) vacate(p *Page) bool {
 	if p.unmigrated != 0 || p.away() || !h.detach(p) {
