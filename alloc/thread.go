@@ -93,7 +93,7 @@ const (
 var everyThread *Thread
 
 var (
-	// Background is set when the control plane calls Service.
+	// Background is set while the control plane calls Service.
 	Background bool
 	// Watching is set when the control plane measures how hot regions are, and Following, too, when
 	// it moves them between tiers by that (follow.go), or Paging when it has the coldest paged out.

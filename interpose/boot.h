@@ -99,14 +99,9 @@ void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns);
 int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain);
 // Ends the control plane if the runtime could not run here.
 void ta_runtime_check(void);
-// Whether Go's constructor runs only if the runtime is wanted.
-int ta_go_deferred(void);
 // Completes the data plane's tables of words, which are deferred until they are needed.
 void ta_tables(void);
 // Opens the configuration file of the whole system. Returns a descriptor, or a negative number.
 long ta_config_open(void);
-// Save and restore the signal dispositions from before Go's constructor.
-void ta_signals_save(void);
-void ta_signals_restore(void);
 
 #endif

@@ -1,10 +1,9 @@
 // Keeps the Go runtime dormant.
 //
-// Go's constructor installs signal handlers and starts the thread that initialises the runtime. In
-// the library that build.sh makes, the constructor runs only if the configuration asks for the
-// control plane (internal/postlink). In a library that plain go build makes, the constructor runs
-// always. Then __wrap_pthread_create does not start the thread, and ta_signals_restore removes the
-// handlers.
+// Go's constructor would install signal handlers, and starts the thread that initialises the
+// runtime. In the library that build.sh makes, the constructor runs only if the configuration asks
+// for the control plane (internal/postlink). In a library that plain go build makes, the
+// constructor runs always, and __wrap_pthread_create does not start the thread.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -29,58 +28,30 @@ HOT uintptr_t __wrap__cgo_wait_runtime_init_done(void) { return 0; }
 // cgo's stub calls this last, with the result of the first call. There is no context to release.
 HOT void __wrap__cgo_release_context(uintptr_t context) { (void)context; }
 
-struct disposition { // the kernel's struct sigaction
-	uintptr_t handler, flags, restorer, mask;
-};
-
-enum { SIGNALS = 64 };
-static struct disposition before[SIGNALS + 1];
-
-// In a preloaded process Go's constructor changes these signals only. In a program that has run for
-// a while it also sets SA_ONSTACK on each handler that it finds.
-static const unsigned char early[] = {SIGSEGV, SIGBUS, SIGFPE, SIGPIPE, SIGURG};
-
-static void each(void (*fn)(int))
+// In place of the runtime's sigaction. The runtime installs no handler, and every signal looks
+// undisposed to it. Its threads block signals, so it only loses asynchronous preemption. old is the
+// kernel's struct sigaction.
+int32_t __wrap_x_cgo_sigaction(intptr_t signal, const void *act, void *old)
 {
-	if (!ta_guest) {
-		for (unsigned i = 0; i < sizeof early; i++)
-			fn(early[i]);
-		return;
-	}
-	for (int s = 1; s <= SIGNALS; s++)
-		if (s != SIGKILL && s != SIGSTOP)
-			fn(s);
+	enum { SIZE = 32 };
+	if (old != NULL)
+		memset(old, 0, SIZE);
+	return 0;
 }
-
-static void save(int s)
-{
-	ta_sys4(SYS_rt_sigaction, s, 0, (uintptr_t)&before[s], sizeof(uint64_t));
-}
-
-static void restore(int s)
-{
-	ta_sys4(SYS_rt_sigaction, s, (uintptr_t)&before[s], 0, sizeof(uint64_t));
-}
-
-// Go's package os raises the soft limit on descriptors in every process. ta_runtime_ready restores
-// the limit of the host.
-static struct rlimit descriptors;
-
-void ta_signals_save(void)
-{
-	each(save);
-	ta_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (uintptr_t)&descriptors);
-}
-
-void ta_signals_restore(void) { each(restore); }
 
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
 
-static int ready; // futex: the runtime has started
+static int goes_on; // futex: the host continues
 
 static void futex(int op, int value, const struct timespec *limit)
 {
-	ta_sys4(SYS_futex, (uintptr_t)&ready, op | FUTEX_PRIVATE_FLAG, value, (uintptr_t)limit);
+	ta_sys4(SYS_futex, (uintptr_t)&goes_on, op | FUTEX_PRIVATE_FLAG, value, (uintptr_t)limit);
+}
+
+static void let_host_go_on(void)
+{
+	__atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+	futex(FUTEX_WAKE, 1, NULL);
 }
 
 void ta_runtime_ready(void)
@@ -88,20 +59,17 @@ void ta_runtime_ready(void)
 	static int called;
 	if (__atomic_exchange_n(&called, 1, __ATOMIC_RELAXED))
 		return;
-	ta_signals_restore();
-	ta_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, (uintptr_t)&descriptors, 0);
 	ta_reserved_trim();
-	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
-	futex(FUTEX_WAKE, 1, NULL);
+	let_host_go_on();
 }
 
-// Waits for the runtime, which takes a few milliseconds. The host must not continue earlier: it
-// could set a handler of its own, and ta_signals_restore would undo that. The wait ends after two
-// seconds, because the host must run even if the runtime does not.
-static void await_runtime(void)
+// Waits for the runtime, which takes a few milliseconds, or for start_later. TA_LOG_FILE is opened
+// before the host can change its folder or user. The wait ends after two seconds, because the host
+// must run even if the runtime does not.
+static void hold_host(void)
 {
 	struct timespec step = {.tv_nsec = 100000000};
-	for (int i = 0; i < 20 && !__atomic_load_n(&ready, __ATOMIC_ACQUIRE); i++)
+	for (int i = 0; i < 20 && !__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE); i++)
 		futex(FUTEX_WAIT, 0, &step);
 }
 
@@ -120,19 +88,26 @@ _Noreturn void ta_runtime_fails(unsigned why)
 
 _Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
 
+// Creates a thread that blocks all signals, which the host expects on threads of its own.
+static int create_blocked(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int e = __real_pthread_create(t, a, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return e;
+}
+
 // The driver may take long, and more stack than a thread of the Go runtime has. So an order for
-// regions gets a thread. It blocks signals, which the program expects on threads of its own.
+// regions gets a thread.
 static void order_regions(void)
 {
 	pthread_t t;
 	pthread_attr_t detached;
-	sigset_t all, old;
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int e = __real_pthread_create(&t, &detached, ta_region_order, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	int e = create_blocked(&t, &detached, ta_region_order, NULL);
 	pthread_attr_destroy(&detached);
 	if (e != 0)
 		ta_go_order_fail((uintptr_t)e);
@@ -174,38 +149,31 @@ static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *)
 	pthread_attr_init(&small);
 	pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED); // as all of cgo's are
 	pthread_attr_setstacksize(&small, STACK);
-	int e = __real_pthread_create(t, &small, fn, arg);
+	int e = create_blocked(t, &small, fn, arg);
 	pthread_attr_destroy(&small);
 	// thread-local storage alone may take more
-	return e == EINVAL ? __real_pthread_create(t, given, fn, arg) : e;
+	return e == EINVAL ? create_blocked(t, given, fn, arg) : e;
 }
 
 // Creates a thread for the Go runtime, which is the only caller. Go's constructor makes the first
-// call. The threads begin with all signals blocked, so that handlers of the host never run on the
-// stack of a goroutine; internal/postlink says which signals the runtime unblocks. If the system
-// refuses a thread, cgo would end the process. So this function reports success and ends the
-// control plane.
+// call. Handlers of the host must never run on the stack of a goroutine; internal/postlink says
+// which signals the runtime unblocks. If the system refuses a thread, cgo would end the process. So
+// this function reports success and ends the control plane.
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
 	static int calls;
-	if (!ta_flags.Runtime) {
-		ta_signals_restore();
+	if (!ta_flags.Runtime)
 		return 0;
-	}
 	// before the new thread makes others
 	int first = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) == 0;
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int e = create(t, a, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e != 0 && !first)
 		ta_runtime_fails(TA_STOP_THREAD);
 	if (e != 0) {
 		ta_go_control_stop(TA_STOP_THREAD);
 		ta_runtime_ready();
 	} else if (first) {
-		await_runtime();
+		hold_host();
 	}
 	return 0;
 }
@@ -235,8 +203,6 @@ HOT void ta_runtime_check(void)
 extern const struct {
 	uint64_t table, own, count, named, start;
 } ta_deferred __attribute__((visibility("hidden")));
-
-HOT int ta_go_deferred(void) { return ta_deferred.count != 0; }
 
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
@@ -295,20 +261,56 @@ HOT void ta_tables(void)
 	__atomic_store_n(&tables_made, 1, __ATOMIC_RELEASE);
 }
 
-// Runs in place of Go's constructor, and calls it if the runtime is wanted.
+// What Go's constructor gets.
+static struct {
+	int argc;
+	char **argv, **envp;
+} arguments;
+
+// Calls Go's constructor.
+static void start(void)
+{
+	uintptr_t base = (uintptr_t)&__ehdr_start;
+	protect_relro(base, PROT_READ | PROT_WRITE);
+	relocate(ta_deferred.own, ta_deferred.count);
+	protect_relro(base, PROT_READ);
+	((void (*)(int, char **, char **))(base + ta_deferred.start))(
+		arguments.argc, arguments.argv, arguments.envp);
+}
+
+// A thread's function: starts the runtime if the process lives for a while. A filter of system
+// calls may kill the process for those of the runtime, or for others than a futex's here.
+static void *start_later(void *unused)
+{
+	struct timespec wait = {.tv_nsec = 200000000};
+	let_host_go_on();
+	futex(FUTEX_WAIT, 1, &wait);
+	if (ta_flags.Filtered)
+		ta_runtime_fails(TA_STOP_FILTER);
+	ta_runtime_check(); // the host may have set a limit
+	if (ta_flags.Runtime)
+		start();
+	return NULL;
+}
+
+// Runs in place of Go's constructor, and calls it if the runtime is wanted. The functions of libc
+// are found here, where no thread can be loading or closing a library.
 HOT void ta_go_init(int argc, char **argv, char **envp)
 {
 	if (!ta_flags.Runtime)
 		return;
 	uintptr_t base = (uintptr_t)&__ehdr_start;
 	protect_relro(base, PROT_READ | PROT_WRITE);
-	relocate(ta_deferred.own, ta_deferred.count);
 	int bound = bind();
 	protect_relro(base, PROT_READ);
-	if (!bound) {
+	arguments.argc = argc, arguments.argv = argv, arguments.envp = envp;
+	pthread_t t;
+	if (bound && ta_flags.Runtime != TA_RUNTIME_LATER) {
+		start();
+	} else if (bound && create(&t, NULL, start_later, NULL) == 0) {
+		hold_host();
+	} else {
 		ta_flags.Runtime = 0;
-		ta_go_control_stop(TA_STOP_FAILURE);
-		return;
+		ta_go_control_stop(bound ? TA_STOP_THREAD : TA_STOP_FAILURE);
 	}
-	((void (*)(int, char **, char **))(base + ta_deferred.start))(argc, argv, envp);
 }

@@ -111,6 +111,4 @@ __attribute__((constructor(101))) static void begin(void)
 		ta_guest = malloc_is_foreign();
 	ta_boot();
 	ta_runtime_check();
-	if (ta_flags.Runtime || !ta_go_deferred())
-		ta_signals_save();
 }

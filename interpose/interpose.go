@@ -13,8 +13,9 @@
 // calls package alloc through the gate (exports.go, boot_gate_amd64.S).
 //
 // The linker's --wrap redirects calls of cgo to this package: crosscall2 to the gate
-// (boot_gate_amd64.S); _cgo_wait_runtime_init_done, _cgo_release_context and pthread_create to
-// boot_dormant.c; x_cgo_mmap, x_cgo_munmap and x_cgo_thread_start to boot_gomem.c.
+// (boot_gate_amd64.S); _cgo_wait_runtime_init_done, _cgo_release_context, pthread_create and
+// x_cgo_sigaction to boot_dormant.c; x_cgo_mmap, x_cgo_munmap and x_cgo_thread_start to
+// boot_gomem.c.
 package interpose
 
 // #cgo CFLAGS: -std=gnu11 -O2 -fno-stack-protector -Wall -Wextra -Wno-unused-parameter
@@ -24,6 +25,7 @@ package interpose
 // #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done
 // #cgo LDFLAGS: -Wl,--wrap=_cgo_release_context -Wl,--wrap=pthread_create -Wl,--wrap=x_cgo_mmap
 // #cgo LDFLAGS: -Wl,--wrap=x_cgo_munmap -Wl,--wrap=x_cgo_thread_start -Wl,--wrap=x_cgo_init
+// #cgo LDFLAGS: -Wl,--wrap=x_cgo_sigaction
 // #include "layout.h"
 // #include "boot.h"
 import "C"
@@ -57,9 +59,7 @@ var (
 	_ [unsafe.Offsetof(cThread{}.Now)]byte   = [unsafe.Offsetof((*alloc.Thread)(nil).Now)]byte{}
 )
 
-// RuntimeReady gives every signal the disposition that it had before Go's
-// constructor and lets the host go on. The Go runtime does without handlers: its
-// threads block signals, so it only loses asynchronous preemption.
+// RuntimeReady lets the host go on, when the Go runtime has started.
 func RuntimeReady() { C.ta_runtime_ready() }
 
 // Service does the work that is due in the heap, and reports whether to call it again at once. It

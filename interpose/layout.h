@@ -39,10 +39,12 @@
 #define TA_FREE_STALE 0x2ull
 #define TA_FREE_INSIDE 0x3ull
 #define TA_FREE_DOUBLE 0x4ull
+#define TA_RUNTIME_LATER 0x2ull
 #define TA_STOP_LIMIT 0x0ull
-#define TA_STOP_THREAD 0x1ull
-#define TA_STOP_MEMORY 0x2ull
-#define TA_STOP_FAILURE 0x3ull
+#define TA_STOP_FILTER 0x1ull
+#define TA_STOP_THREAD 0x2ull
+#define TA_STOP_MEMORY 0x3ull
+#define TA_STOP_FAILURE 0x4ull
 #define TA_HOW_NEW 0x100ull
 #define TA_HOW_ARRAY 0x200ull
 #define TA_HOW_ANY 0x300ull

@@ -25,6 +25,7 @@
 //   - The runtime's fatal errors end the control plane and not the process (fatal.go).
 //   - Signals lose the flag by which the runtime unblocks them in its threads. Otherwise a signal
 //     that the host waits for with sigwait could go to a Go thread, or end the process.
+//   - The runtime leaves the limit on descriptors alone (descriptors.go).
 //
 // A library that was not edited works too; ta_deferred is then zero.
 package main
@@ -150,6 +151,9 @@ func (m *image) rewrite() error {
 		return err
 	}
 	if err := m.connectProbes(); err != nil {
+		return err
+	}
+	if err := m.keepDescriptors(); err != nil {
 		return err
 	}
 	if err := m.surviveRuntime(); err != nil {

@@ -20,7 +20,7 @@ func beginFollowing() {
 		why = "no tier has both a cap (TA_NORMAL_SOFT, TA_NORMAL_HARD and so on) and slower memory"
 	default:
 		alloc.Watching, alloc.Following = true, true
-		alloc.Background, config.InForce.Background = true, true
+		config.InForce.Background = true
 		raw.KeepStderr()
 		return
 	}

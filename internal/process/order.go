@@ -5,7 +5,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"tieralloc/alloc"
 	"tieralloc/cudahook"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
@@ -86,7 +85,7 @@ func noOrder(o *stats.LiveOrder) syscall.Errno {
 		return syscall.ENODATA
 	case forked || !cudahook.InUse():
 		return syscall.ENODEV
-	case !alloc.Background:
+	case !config.InForce.Background || atomic.LoadUint32(&controlStopped) != 0:
 		return syscall.EOPNOTSUPP
 	}
 	return 0

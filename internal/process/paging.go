@@ -15,7 +15,7 @@ func beginPaging() bool {
 	if len(why) == 0 {
 		alloc.Watching, alloc.Paging = true, true
 		alloc.SetApart(tierMap.Nodes)
-		alloc.Background, config.InForce.Background = true, true
+		config.InForce.Background = true
 		raw.KeepStderr()
 		return false
 	}

@@ -32,12 +32,16 @@ type BootArgs struct {
 	Flags   *Flags  // all 0, filled in
 }
 
-// Flags is what the configuration asks of C, which reads it in place. Each flag is 0 or 1.
+// RuntimeLater is Flags.Runtime where small processes, which end soon, do without the Go runtime.
+const RuntimeLater = 2
+
+// Flags is what the configuration asks of C, which reads it in place. Each flag is 0 or 1, but
+// Runtime may be RuntimeLater.
 type Flags struct {
 	_             raw.OffHeap
 	Pass          uint32 // malloc and its like pass to libc
 	Disabled      uint32 // ta_* does not serve either
-	Runtime       uint32 // the control plane is wanted: the Go runtime starts
+	Runtime       uint32 // the control plane is wanted: the Go runtime starts (RuntimeLater)
 	Reports       uint32 // something is written at exit
 	Rules         uint32 // there are rules
 	RulesByCaller uint32 // a rule depends on who calls
@@ -103,7 +107,6 @@ func Boot(arg uintptr) {
 	alloc.PurgeDelay = config.InForce.PurgeDelay
 	configuredHint = config.InForce.DefaultHint
 	alloc.DefaultHint = configuredHint
-	alloc.Background = config.InForce.Background
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
 	programPath = b.Program
@@ -157,7 +160,12 @@ func (f *Flags) set() {
 		stats.LogStart(config.InForce.Log)
 	}
 	f.Pass = flag(!config.InForce.Interpose)
-	f.Runtime = flag(config.InForce.Log != config.LogOff || config.InForce.Background)
+	if config.InForce.Background {
+		f.Runtime = RuntimeLater
+	}
+	if config.InForce.Log != config.LogOff {
+		f.Runtime = 1
+	}
 	f.Reports = flag(reports || alloc.Profiling || config.InForce.Live ||
 		config.InForce.Log != config.LogOff)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Snapshots {

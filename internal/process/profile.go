@@ -55,7 +55,7 @@ func beginProfile(b *BootArgs) {
 // beginWatching has the control plane measure heat for the profile.
 func beginWatching() {
 	alloc.Watching = true
-	alloc.Background, config.InForce.Background = true, true
+	config.InForce.Background = true
 	alloc.SetApart(tierMap.Nodes)
 }
 

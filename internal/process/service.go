@@ -12,7 +12,8 @@ import (
 
 // Reasons why the control plane is stopped.
 const (
-	StopLimit   = iota // there is a limit on memory from the start
+	StopLimit   = iota // there is a limit on memory
+	StopFilter         // the program prepares a filter, which may kill it for a line
 	StopThread         // a thread of the Go runtime could not be created
 	StopMemory         // the Go runtime could not get memory
 	StopFailure        // another failure
@@ -20,8 +21,8 @@ const (
 
 var controlStopped uint32
 
-// ControlStop stops the control plane and prints one line, also where several threads find that it
-// cannot go on, each for its own reason.
+// ControlStop stops the control plane and prints one line (but for StopFilter), also where several
+// threads find that it cannot go on, each for its own reason.
 func ControlStop(why uintptr) {
 	if !atomic.CompareAndSwapUint32(&controlStopped, 0, 1) {
 		return
@@ -37,6 +38,8 @@ func ControlStop(why uintptr) {
 	case StopLimit:
 		l.Text("TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, " +
 			"ulimit -d)")
+	case StopFilter:
+		return
 	case StopThread:
 		l.Text("no thread for TA_LOG or TA_BACKGROUND; they end here")
 	case StopMemory:
@@ -53,6 +56,7 @@ func Service(token uintptr) (more bool) {
 	if forked {
 		return false
 	}
+	alloc.Background = atomic.LoadUint32(&controlStopped) == 0
 	now := raw.Clock(raw.ClockMono)
 	more = alloc.Service(token, now)
 	if profile.Due() {

@@ -25,6 +25,15 @@ func TestDormant(t *testing.T) {
 	}
 }
 
+// TestLater: the Go runtime starts with the process where there is a log, and otherwise only if the
+// process lives for a while. It leaves the limit on descriptors alone.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "later.c")
+	clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, prog))
+	clean(t, preloaded(t, []string{"TA_LOG=error"}, prog, "log"))
+}
+
 // TestGuest loads the library with dlopen into a program that has a malloc.
 func TestGuest(t *testing.T) {
 	t.Parallel()

@@ -56,6 +56,14 @@ func TestFilterInherits(t *testing.T) {
 	}
 }
 
+// TestFilterBackground: nor is a program killed that asks for background work, which it then does
+// without.
+func TestFilterBackground(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "filter.c")
+	clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, prog, "all"))
+}
+
 // TestFilterReport: a filter that also knows the calls of a report leaves one of each process.
 func TestFilterReport(t *testing.T) {
 	t.Parallel()

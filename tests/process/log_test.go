@@ -173,7 +173,7 @@ func TestLogSignals(t *testing.T) {
 	prog, handlers := testlib.CC(t, "log.c"), testlib.CC(t, "handlers.c")
 	clean(t, plain(t, handlers))
 	for to, env := range map[string][]string{"file": {"TA_LOG=debug", "TA_LOG_FILE=/dev/null"},
-		"stderr": {"TA_LOG=info"}} {
+		"stderr": {"TA_LOG=info"}, "later": {"TA_BACKGROUND=1"}} {
 		for name, args := range map[string][]string{"blocked": {prog, "blocked"},
 			"ids": {prog, "ids"}, "handlers": {handlers}} {
 			t.Run(name+"/"+to, func(t *testing.T) {

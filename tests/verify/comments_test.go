@@ -22,7 +22,7 @@ var outside = []string{"CUDACachingAllocator.cpp", "F.jumpN", "GLIBC_x.y",
 	"stackblock", "stackblock_size", "sysexits.h", "ta_cuda_", "ta_mm_", "tcbhead_t",
 	"torch_memory_saver", "uffdio_api", "uffdio_register",
 	"vDSO", "vLLM", "vm.overcommit_memory", "x_cgo_init", "x_cgo_mmap", "x_cgo_munmap",
-	"x_cgo_thread_start"}
+	"x_cgo_sigaction", "x_cgo_thread_start"}
 
 // nameLike matches words of a comment that look like names of the code: with a capital inside, an
 // underscore, or a dot.

@@ -3,9 +3,10 @@
 //	filter HOW [more|report]
 //
 // HOW is the call that makes the filter: prctl, syscall, or inherits where a program before this
-// one has set no_new_privs. The short list is enough for one thread that allocates and exits. With
-// "more" the filter also knows the calls with which libc makes threads and children, and the
-// program has some. With "report" it knows those of a report as well (docs/limits.md).
+// one has set no_new_privs. With "all" it is for all threads, and the program runs for a while. The
+// short list is enough for one thread that allocates and exits. With "more" the filter also knows
+// the calls with which libc makes threads and children, and the program has some. With "report" it
+// knows those of a report as well (docs/limits.md).
 #include "common.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static const int allocates[] = {SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_write,
 	SYS_exit_group, SYS_clock_gettime, SYS_getpid, SYS_futex};
@@ -61,7 +63,9 @@ static void filter(const char *how, int more, int report)
 	if (strcmp(how, "prctl") == 0)
 		CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0, "%m");
 	else
-		CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all) == 0, "%m");
+		CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				  strcmp(how, "all") == 0 ? SECCOMP_FILTER_FLAG_TSYNC : 0, &all) == 0,
+			"%m");
 }
 
 static unsigned state = 1;
@@ -166,8 +170,11 @@ int main(int argc, char **argv)
 	CHECK(argc >= 2);
 	int report = argc > 2 && strcmp(argv[2], "report") == 0, more = argc > 2;
 	filter(argv[1], more, report);
+	time_t start = time(NULL);
 	growth();
 	sizes();
+	while (strcmp(argv[1], "all") == 0 && time(NULL) < start + 2)
+		growth();
 	if (more) {
 		with_threads();
 		with_children();

@@ -83,7 +83,7 @@ int main(void)
 	a.sa_sigaction = on_fault, a.sa_flags = SA_SIGINFO;
 	sigaction(SIGSEGV, &a, NULL);
 	CHECK(pipe(p) == 0 && close(p[0]) == 0);
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < 40; i++) { // half a second and more
 		once(p[1]);
 		nanosleep(&(struct timespec){0, 10000000}, NULL);
 	}

@@ -1,0 +1,45 @@
+// A program with a control plane, in its first half second: its limit on descriptors stays, and the
+// Go runtime's threads come after a while, or with "log" at once.
+#include "common.h"
+#include <dirent.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static int threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int n = -2; // . and ..
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static double begun; // before the library's constructor
+
+static void begin(void) { begun = now(); }
+
+static void (*const first_of_all)(void) __attribute__((section(".preinit_array"), used)) = begin;
+
+int main(int argc, char **argv)
+{
+	struct rlimit few = {100, 1000}, l;
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	int first = threads(), log = argc > 1;
+	CHECK(log ? first > 2 : first <= 2 || now() - begun > 0.2, "%d threads", first);
+	double until = now() + 20;
+	for (int there = 0; now() < until;) {
+		CHECK(getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur == 100);
+		if (!there && threads() > 2)
+			there = 1, until = now() + 0.3;
+	}
+	CHECK(threads() > 2);
+	return 0;
+}
