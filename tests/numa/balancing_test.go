@@ -129,7 +129,7 @@ func TestControlPlane(t *testing.T) {
 		if c.name != "simulated" {
 			env += " TA_NODE_NORMAL=0 TA_NODE_SLOW=1"
 		}
-		g.checks = append(g.checks, check{name: c.name, env: env, script: "/guest/plain 64x10",
+		g.checks = append(g.checks, check{name: c.name, env: env, script: "/guest/plain -control 64x10",
 			judge: func(t *testing.T, r *results) {
 				private := slices.DeleteFunc(r.areas(t), func(a area) bool {
 					return slices.ContainsFunc(a.words,
@@ -157,8 +157,12 @@ func TestOneKindOfMemory(t *testing.T) {
 		{"plain", ""}, {"cold", "TA_DEFAULT_HINT=cold"}, {"told to", "TA_NUMA_BALANCING=1"},
 		{"caps", "TA_NORMAL_SOFT=16M TA_SLOW_HARD=64M"}, {"control plane", "TA_BACKGROUND=1"},
 	} {
+		args := blocks
+		if c.name == "control plane" {
+			args = "-control " + blocks
+		}
 		g.checks = append(g.checks, check{name: c.name, env: c.env,
-			script: "/guest/refuse -kill /guest/plain " + blocks, judge: policed("default")})
+			script: "/guest/refuse -kill /guest/plain " + args, judge: policed("default")})
 	}
 	g.run(t)
 }

@@ -5,8 +5,10 @@
  *   SIZE PAGES-ON-NODE-0 PAGES-ON-NODE-1 PAGES-ON-NODE-2 ABSENT
  *
  * leaves their addresses in "blocks" and copies of its maps, and checks all contents. A
- * block that cannot be had ends it with status 12. */
+ * block that cannot be had ends it with status 12. With "-control" before the groups it first
+ * waits for the threads of the control plane. */
 #include "guest.h"
+#include <dirent.h>
 #include <pthread.h>
 
 #define GROUPS 16
@@ -40,8 +42,32 @@ static void *allocate(void *half)
 	return NULL;
 }
 
+static int threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int n = -2; // . and ..
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+// The control plane has at most two threads with this one before its runtime starts.
+static void await_control(void)
+{
+	for (int i = 0; threads() <= 2; i++) {
+		MUST(i < 3000);
+		usleep(10000);
+	}
+	usleep(300000);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "-control") == 0) {
+		await_control();
+		argc--, argv++;
+	}
 	for (; groups < argc - 1 && groups < GROUPS; groups++) {
 		MUST(sscanf(argv[groups + 1], "%ldx%ld", &size[groups], &count[groups]) == 2);
 		for (long k = 0; k < count[groups]; k++) {
