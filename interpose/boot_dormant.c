@@ -28,9 +28,9 @@ HOT uintptr_t __wrap__cgo_wait_runtime_init_done(void) { return 0; }
 // cgo's stub calls this last, with the result of the first call. There is no context to release.
 HOT void __wrap__cgo_release_context(uintptr_t context) { (void)context; }
 
-// In place of the runtime's sigaction. The runtime installs no handler, and every signal looks
-// undisposed to it. Its threads block signals, so it only loses asynchronous preemption. old is the
-// kernel's struct sigaction.
+// In place of the runtime's sigaction: it installs no handler, and finds the default disposition
+// for every signal. The runtime's threads block signals, so it only loses asynchronous preemption.
+// old is the kernel's struct sigaction.
 int32_t __wrap_x_cgo_sigaction(intptr_t signal, const void *act, void *old)
 {
 	enum { SIZE = 32 };

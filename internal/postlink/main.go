@@ -27,7 +27,8 @@
 //     that the host waits for with sigwait could go to a Go thread, or end the process.
 //   - The runtime leaves the limit on descriptors alone (descriptors.go).
 //
-// A library that was not edited works too; ta_deferred is then zero.
+// A library that was not edited works too, but raises the limit on descriptors when the runtime
+// starts; ta_deferred is then zero.
 package main
 
 import (
