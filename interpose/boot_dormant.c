@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -88,14 +89,43 @@ _Noreturn void ta_runtime_fails(unsigned why)
 
 _Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
 
-// Creates a thread that blocks all signals, which the host expects on threads of its own.
-static int create_blocked(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
+// libc's count of threads, or NULL. The thread that brings it to 0 at its end calls exit.
+static unsigned *counted;
+
+struct work {
+	void *(*fn)(void *);
+	void *arg;
+};
+
+// A thread's function: does work that libc does not count, so that the process ends with the last
+// thread of the host's.
+static void *uncounted(void *given)
 {
+	struct work w = *(struct work *)given;
+	free(given);
+	if (counted != NULL && __atomic_sub_fetch(counted, 1, __ATOMIC_RELAXED) == 0)
+		TA_RARE(exit)(0); // the last of the host's has just ended
+	void *result = w.fn(w.arg);
+	if (counted != NULL)
+		__atomic_add_fetch(counted, 1, __ATOMIC_RELAXED); // libc subtracts it
+	return result;
+}
+
+// Creates a thread for work of the control plane. It blocks all signals, which the host expects on
+// threads of its own.
+static int create_own(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
+{
+	struct work *w = malloc(sizeof *w);
+	if (w == NULL)
+		return EAGAIN;
+	*w = (struct work){fn, arg};
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int e = __real_pthread_create(t, a, fn, arg);
+	int e = __real_pthread_create(t, a, uncounted, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (e != 0)
+		free(w);
 	return e;
 }
 
@@ -107,7 +137,7 @@ static void order_regions(void)
 	pthread_attr_t detached;
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	int e = create_blocked(&t, &detached, ta_region_order, NULL);
+	int e = create_own(&t, &detached, ta_region_order, NULL);
 	pthread_attr_destroy(&detached);
 	if (e != 0)
 		ta_go_order_fail((uintptr_t)e);
@@ -149,10 +179,10 @@ static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *)
 	pthread_attr_init(&small);
 	pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED); // as all of cgo's are
 	pthread_attr_setstacksize(&small, STACK);
-	int e = create_blocked(t, &small, fn, arg);
+	int e = create_own(t, &small, fn, arg);
 	pthread_attr_destroy(&small);
 	// thread-local storage alone may take more
-	return e == EINVAL ? create_blocked(t, given, fn, arg) : e;
+	return e == EINVAL ? create_own(t, given, fn, arg) : e;
 }
 
 // Creates a thread for the Go runtime, which is the only caller. Go's constructor makes the first
@@ -299,6 +329,7 @@ HOT void ta_go_init(int argc, char **argv, char **envp)
 {
 	if (!ta_flags.Runtime)
 		return;
+	counted = ta_symbol(ta_libc_symbols(), "__nptl_nthreads");
 	uintptr_t base = (uintptr_t)&__ehdr_start;
 	protect_relro(base, PROT_READ | PROT_WRITE);
 	int bound = bind();

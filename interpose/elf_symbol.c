@@ -42,7 +42,7 @@ HOT static int is(const struct ta_symbols *s, uint32_t i, const char *name)
 	const ElfW(Sym) *y = &s->all[i];
 	unsigned type = ELF64_ST_TYPE(y->st_info);
 	return y->st_shndx != SHN_UNDEF &&
-		(type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+		(type == STT_FUNC || type == STT_OBJECT || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
 		ta_same(s->names + y->st_name, name);
 }
 

@@ -26,7 +26,8 @@ uint32_t ta_symbol_find(const struct ta_symbols *s, const char *name, uint32_t a
 // One past the largest number of a symbol that the object defines.
 uint32_t ta_symbols_end(const struct ta_symbols *s);
 
-// The function of that name in its default version, or NULL. An indirect one is resolved.
+// The function or variable of that name in its default version, or NULL. An indirect function is
+// resolved.
 void *ta_symbol(const struct ta_symbols *s, const char *name);
 
 #endif

@@ -29,15 +29,20 @@ func TestEnds(t *testing.T) {
 		way    string
 		status int
 		files  int
+		env    string
 	}{
-		{"return", 0, 1}, {"exit", 7, 1}, {"quick_exit", 7, 1}, {"_exit", 7, 1}, {"_Exit", 7, 1},
-		{"pthread_exit", 0, 1},
-		{"thread", 7, 1}, {"handler", 7, 1}, {"abort", 134, 0}, {"stray", 7, 1},
+		{"return", 0, 1, ""}, {"exit", 7, 1, ""}, {"quick_exit", 7, 1, ""}, {"_exit", 7, 1, ""},
+		{"_Exit", 7, 1, ""}, {"thread", 7, 1, ""}, {"handler", 7, 1, ""}, {"abort", 134, 0, ""},
+		{"stray", 7, 1, ""},
+		{"pthread_exit", 0, 1, ""}, {"detached", 0, 1, ""},
+		// the control plane's threads do not keep the process
+		{"pthread_exit", 0, 1, "TA_BACKGROUND=1"}, {"detached", 0, 1, "TA_BACKGROUND=1"},
+		{"pthread_exit", 0, 1, "TA_LOG=error"}, {"detached", 0, 1, "TA_LOG=error"},
 	} {
-		t.Run(c.way, func(t *testing.T) {
+		t.Run(strings.TrimSpace(c.way+" "+c.env), func(t *testing.T) {
 			dir := t.TempDir()
-			r := preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "%e.json")}, prog,
-				c.way)
+			r := preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "%e.json"), c.env},
+				prog, c.way)
 			files := statsFiles(t, dir)
 			if r.Status != c.status || r.Stdout+r.Stderr != "" || len(files) != c.files {
 				t.Fatalf("%+v, files %q", r, files)

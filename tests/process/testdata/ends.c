@@ -20,6 +20,18 @@ static void by_quick_exit(void) { quick_exit(7); }
 static void by__exit(void) { _exit(7); }
 static void by__Exit(void) { _Exit(7); }
 static void by_pthread_exit(void) { pthread_exit(NULL); }
+static void *lasts(void *v)
+{
+	usleep(400000); // the control plane has started
+	return v;
+}
+static void by_detached(void) // main ends first
+{
+	pthread_t t;
+	pthread_create(&t, NULL, lasts, NULL);
+	pthread_detach(t);
+	pthread_exit(NULL);
+}
 static void *exits(void *v)
 {
 	exit(7);
@@ -126,9 +138,9 @@ static void vforks(void)
 
 static const struct test tests[] = {{"return", by_return}, {"exit", by_exit},
 	{"quick_exit", by_quick_exit}, {"_exit", by__exit}, {"_Exit", by__Exit},
-	{"pthread_exit", by_pthread_exit}, {"thread", by_thread}, {"handler", by_handler},
-	{"abort", by_abort}, {"exec", by_exec}, {"stray", stray}, {"busy", busy}, {"fork", forks},
-	{"_Fork", forks_raw}, {"vfork", vforks}};
+	{"pthread_exit", by_pthread_exit}, {"detached", by_detached}, {"thread", by_thread},
+	{"handler", by_handler}, {"abort", by_abort}, {"exec", by_exec}, {"stray", stray},
+	{"busy", busy}, {"fork", forks}, {"_Fork", forks_raw}, {"vfork", vforks}};
 
 int main(int argc, char **argv)
 {
