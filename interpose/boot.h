@@ -20,9 +20,9 @@ extern struct ta_flags ta_flags;
 // addresses.
 extern uint64_t ta_unloads;
 
-// Notices a system call that prepares a filter of system calls (libc_filter.c). option is the first
-// argument.
-void ta_filter_notice(long number, long option);
+// Notices a system call that prepares a filter of system calls, or that must be made before there
+// are other threads (libc_filter.c). option is the first argument.
+void ta_notice(long number, long option);
 
 // Enter and leave the slow path (boot_thread.c).
 ta_heap *ta_enter(void);
@@ -99,7 +99,18 @@ void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns);
 int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain);
 // Ends the control plane if the runtime could not run here.
 void ta_runtime_check(void);
-// Completes the data plane's tables of words, which are deferred until they are needed.
+// The thread that waits to start the runtime: its number; whether it shall start the runtime, after
+// 0.2 s. Until then the host may dismiss it, and do without background work. It is gone then, for
+// the kernel too.
+int ta_waiter_begin(void);
+int ta_waiter_wait(int tid);
+void ta_waiter_dismiss(void);
+// Finds the functions that only the runtime calls, as the loader would. Returns 0 if one is not
+// there.
+int ta_runtime_bind(void);
+// Completes the runtime's data. Returns the address of Go's constructor.
+uintptr_t ta_runtime_relocate(void);
+// Completes the data plane's tables of words.
 void ta_tables(void);
 // Opens the configuration file of the whole system. Returns a descriptor, or a negative number.
 long ta_config_open(void);

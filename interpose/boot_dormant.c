@@ -7,14 +7,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <elf.h>
-#include <link.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include "heap.h"
 #include "boot.h"
@@ -89,44 +86,40 @@ _Noreturn void ta_runtime_fails(unsigned why)
 
 _Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
 
-// libc's count of threads, or NULL. The thread that brings it to 0 at its end calls exit.
+// libc's count of threads, or NULL. The thread that brings it to 0 at its end calls exit. Threads
+// of the control plane are not in it, so the process ends with the last thread of the host's.
 static unsigned *counted;
 
-struct work {
-	void *(*fn)(void *);
-	void *arg;
-};
-
-// A thread's function: does work that libc does not count, so that the process ends with the last
-// thread of the host's.
-static void *uncounted(void *given)
+static void count_out(void)
 {
-	struct work w = *(struct work *)given;
-	free(given);
 	if (counted != NULL && __atomic_sub_fetch(counted, 1, __ATOMIC_RELAXED) == 0)
 		TA_RARE(exit)(0); // the last of the host's has just ended
-	void *result = w.fn(w.arg);
-	if (counted != NULL)
-		__atomic_add_fetch(counted, 1, __ATOMIC_RELAXED); // libc subtracts it
-	return result;
 }
 
-// Creates a thread for work of the control plane. It blocks all signals, which the host expects on
-// threads of its own.
-static int create_own(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
+// For a thread that is about to end, because libc will subtract it.
+static void count_in(void)
 {
-	struct work *w = malloc(sizeof *w);
-	if (w == NULL)
-		return EAGAIN;
-	*w = (struct work){fn, arg};
+	if (counted != NULL)
+		__atomic_add_fetch(counted, 1, __ATOMIC_RELAXED);
+}
+
+// Creates a thread that blocks all signals, which the host expects on threads of its own.
+static int create_blocked(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
+{
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int e = __real_pthread_create(t, a, uncounted, w);
+	int e = __real_pthread_create(t, a, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (e != 0)
-		free(w);
 	return e;
+}
+
+static void *order(void *unused)
+{
+	count_out();
+	ta_region_order(unused);
+	count_in();
+	return NULL;
 }
 
 // The driver may take long, and more stack than a thread of the Go runtime has. So an order for
@@ -137,7 +130,7 @@ static void order_regions(void)
 	pthread_attr_t detached;
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	int e = create_own(&t, &detached, ta_region_order, NULL);
+	int e = create_blocked(&t, &detached, order, NULL);
 	pthread_attr_destroy(&detached);
 	if (e != 0)
 		ta_go_order_fail((uintptr_t)e);
@@ -179,10 +172,25 @@ static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *)
 	pthread_attr_init(&small);
 	pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED); // as all of cgo's are
 	pthread_attr_setstacksize(&small, STACK);
-	int e = create_own(t, &small, fn, arg);
+	int e = create_blocked(t, &small, fn, arg);
 	pthread_attr_destroy(&small);
 	// thread-local storage alone may take more
-	return e == EINVAL ? create_own(t, given, fn, arg) : e;
+	return e == EINVAL ? create_blocked(t, given, fn, arg) : e;
+}
+
+struct work {
+	void *(*fn)(void *);
+	void *arg;
+};
+
+static void *work(void *given)
+{
+	struct work w = *(struct work *)given;
+	free(given);
+	count_out();
+	void *result = w.fn(w.arg);
+	count_in();
+	return result;
 }
 
 // Creates a thread for the Go runtime, which is the only caller. Go's constructor makes the first
@@ -196,7 +204,12 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 		return 0;
 	// before the new thread makes others
 	int first = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) == 0;
-	int e = create(t, a, fn, arg);
+	struct work *w = malloc(sizeof *w);
+	if (w != NULL)
+		*w = (struct work){fn, arg};
+	int e = w != NULL ? create(t, a, work, w) : EAGAIN;
+	if (e != 0)
+		free(w);
 	if (e != 0 && !first)
 		ta_runtime_fails(TA_STOP_THREAD);
 	if (e != 0) {
@@ -225,72 +238,6 @@ HOT void ta_runtime_check(void)
 	ta_go_control_stop(TA_STOP_LIMIT);
 }
 
-// internal/postlink fills this in. table is the address of the relocations that the loader has not
-// made: first own relocations for the data plane's tables of words, then count for all else in Go's
-// data, and named ones for functions of libc. start is Go's constructor. All are zero in a library
-// that internal/postlink has not edited. The object is in boot_gate_amd64.S, so that the compiler
-// cannot assume its contents.
-extern const struct {
-	uint64_t table, own, count, named, start;
-} ta_deferred __attribute__((visibility("hidden")));
-
-extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
-
-// Sets the protection of the part that the loader made read-only after relocation.
-HOT static void protect_relro(uintptr_t base, int prot)
-{
-	const ElfW(Phdr) *ph = (const ElfW(Phdr) *)(base + __ehdr_start.e_phoff);
-	for (int i = 0; i < __ehdr_start.e_phnum; i++) {
-		if (ph[i].p_type != PT_GNU_RELRO)
-			continue;
-		uintptr_t from = (base + ph[i].p_vaddr) & ~(uintptr_t)4095;
-		uintptr_t to = (base + ph[i].p_vaddr + ph[i].p_memsz) & ~(uintptr_t)4095;
-		ta_sys4(SYS_mprotect, from, to - from, prot, 0);
-	}
-}
-
-HOT static const ElfW(Rela) * deferred(uint64_t number)
-{
-	return (const ElfW(Rela) *)((uintptr_t)&__ehdr_start + ta_deferred.table) + number;
-}
-
-// Makes count of the deferred relocations, beginning with number first.
-HOT static void relocate(uint64_t first, uint64_t count)
-{
-	uintptr_t base = (uintptr_t)&__ehdr_start;
-	for (const ElfW(Rela) *r = deferred(first), *end = r + count; r < end; r++)
-		*(uintptr_t *)(base + r->r_offset) = base + (uintptr_t)r->r_addend;
-}
-
-// Finds the functions that only the runtime calls, as the loader would. Returns 0 if one is not
-// there.
-static int bind(void)
-{
-	uintptr_t base = (uintptr_t)&__ehdr_start;
-	struct ta_symbols own = ta_symbols_of(base, _DYNAMIC);
-	const ElfW(Rela) *r = deferred(ta_deferred.own + ta_deferred.count);
-	for (const ElfW(Rela) *end = r + ta_deferred.named; r < end; r++) {
-		const ElfW(Sym) *y = &own.all[ELF64_R_SYM(r->r_info)];
-		void *f = ta_symbol_first(own.names + y->st_name);
-		if (f == NULL && ELF64_ST_BIND(y->st_info) != STB_WEAK)
-			return 0;
-		*(void **)(base + r->r_offset) = f;
-	}
-	return 1;
-}
-
-static int tables_made;
-
-// Completes the data plane's tables of words, which settings and the report need. Two threads may
-// do it at the same time, because they store the same values.
-HOT void ta_tables(void)
-{
-	if (__atomic_load_n(&tables_made, __ATOMIC_ACQUIRE))
-		return;
-	relocate(0, ta_deferred.own);
-	__atomic_store_n(&tables_made, 1, __ATOMIC_RELEASE);
-}
-
 // What Go's constructor gets.
 static struct {
 	int argc;
@@ -300,26 +247,22 @@ static struct {
 // Calls Go's constructor.
 static void start(void)
 {
-	uintptr_t base = (uintptr_t)&__ehdr_start;
-	protect_relro(base, PROT_READ | PROT_WRITE);
-	relocate(ta_deferred.own, ta_deferred.count);
-	protect_relro(base, PROT_READ);
-	((void (*)(int, char **, char **))(base + ta_deferred.start))(
+	((void (*)(int, char **, char **))ta_runtime_relocate())(
 		arguments.argc, arguments.argv, arguments.envp);
 }
 
-// A thread's function: starts the runtime if the process lives for a while. A filter of system
-// calls may kill the process for those of the runtime, or for others than a futex's here.
+// A thread's function: starts the runtime if the process lives for a while.
 static void *start_later(void *unused)
 {
-	struct timespec wait = {.tv_nsec = 200000000};
+	count_out();
+	int tid = ta_waiter_begin();
 	let_host_go_on();
-	futex(FUTEX_WAIT, 1, &wait);
-	if (ta_flags.Filtered)
-		ta_runtime_fails(TA_STOP_FILTER);
-	ta_runtime_check(); // the host may have set a limit
-	if (ta_flags.Runtime)
-		start();
+	if (ta_waiter_wait(tid)) {
+		ta_runtime_check(); // the host may have set a limit
+		if (ta_flags.Runtime)
+			start();
+	}
+	count_in();
 	return NULL;
 }
 
@@ -329,11 +272,13 @@ HOT void ta_go_init(int argc, char **argv, char **envp)
 {
 	if (!ta_flags.Runtime)
 		return;
+	if (ta_flags.Filtered && ta_flags.Runtime == TA_RUNTIME_LATER) {
+		ta_flags.Runtime = 0;
+		ta_go_control_stop(TA_STOP_HOST);
+		return;
+	}
 	counted = ta_symbol(ta_libc_symbols(), "__nptl_nthreads");
-	uintptr_t base = (uintptr_t)&__ehdr_start;
-	protect_relro(base, PROT_READ | PROT_WRITE);
-	int bound = bind();
-	protect_relro(base, PROT_READ);
+	int bound = ta_runtime_bind();
 	arguments.argc = argc, arguments.argv = argv, arguments.envp = envp;
 	pthread_t t;
 	if (bound && ta_flags.Runtime != TA_RUNTIME_LATER) {

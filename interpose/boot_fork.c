@@ -43,7 +43,7 @@ HOT static void fork_parent(void)
 
 HOT void ta_record_pid(void)
 {
-	if (ta_flags.Reports || ta_flags.RulesByThread)
+	if (ta_flags.Reports || ta_flags.RulesByThread || ta_flags.Runtime)
 		recorded_pid = ta_pid();
 }
 

@@ -41,7 +41,7 @@
 #define TA_FREE_DOUBLE 0x4ull
 #define TA_RUNTIME_LATER 0x2ull
 #define TA_STOP_LIMIT 0x0ull
-#define TA_STOP_FILTER 0x1ull
+#define TA_STOP_HOST 0x1ull
 #define TA_STOP_THREAD 0x2ull
 #define TA_STOP_MEMORY 0x3ull
 #define TA_STOP_FAILURE 0x4ull

@@ -1,7 +1,15 @@
-// Notices that the program prepares a filter of system calls (seccomp). A filter may end the
-// process for a call that it does not know, so from then on the heap reads no files
-// (alloc/limit.go), and forks that no handler sees have their mark (boot_fork.c). A filter that the
-// process began with is no danger: it knows the calls that start a program.
+// Notices system calls after which the library must do less.
+//
+// A filter of system calls (seccomp) may end the process for a call that it does not know, so from
+// then on the heap reads no files (alloc/limit.go), and forks that no handler sees have their mark
+// (boot_fork.c). A filter that the process began with is no danger: it knows the calls that start a
+// program.
+//
+// Other threads make unshare and setns fail. A program that keeps its capabilities when it changes
+// its user sets them for its thread alone, so that libc, which changes the user of all threads,
+// aborts.
+#define _GNU_SOURCE
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -14,14 +22,42 @@ uintptr_t ta_next_syscall;
 
 void ta_filter_resolve(void);
 
-void ta_filter_notice(long number, long option)
+static int prepares_filter(long number, long option)
 {
-	if (number == SYS_seccomp ||
-		(number == SYS_prctl && (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS))) {
+	return number == SYS_seccomp ||
+		(number == SYS_prctl && (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS));
+}
+
+static int is_for_one_thread(long number, long option)
+{
+	return number == SYS_unshare || number == SYS_setns ||
+		(number == SYS_prctl && option == PR_SET_KEEPCAPS);
+}
+
+void ta_notice(long number, long option)
+{
+	int filter = prepares_filter(number, option);
+	if (filter) {
 		ta_flags.Filtered = 1;
 		if (ta_mode == TA_ACTIVE)
 			ta_fork_mark();
 	}
+	if (filter || is_for_one_thread(number, option))
+		ta_waiter_dismiss();
+}
+
+EXPORT int unshare(int flags)
+{
+	ta_symbols_resolve();
+	ta_notice(SYS_unshare, flags);
+	return TA_RARE(unshare)(flags);
+}
+
+EXPORT int setns(int fd, int type)
+{
+	ta_symbols_resolve();
+	ta_notice(SYS_setns, fd);
+	return TA_RARE(setns)(fd, type);
 }
 
 void ta_filter_resolve(void)

@@ -1,13 +1,15 @@
-// syscall, by which programs prepare filters of system calls (libc_filter.c).
+// syscall, some of whose calls libc_filter.c must notice.
 //
 // All other calls leave by a tail jump. Neither the registers nor the stack are written to: the
 // seventh argument is there, or else variables of the caller, which other threads may change. A
 // child of clone, on a new stack and without thread-local storage, makes its calls here, too.
 
 SYS_PRCTL = 157
+SYS_UNSHARE = 272
+SYS_SETNS = 308
 SYS_SECCOMP = 317
 
-	.hidden	ta_filter_notice
+	.hidden	ta_notice
 	.hidden	ta_next_syscall
 	.hidden	ta_filter_resolve
 	.text
@@ -17,6 +19,10 @@ SYS_SECCOMP = 317
 syscall:
 	.cfi_startproc
 	cmpq	$SYS_PRCTL, %rdi
+	je	.Lnotice
+	cmpq	$SYS_UNSHARE, %rdi
+	je	.Lnotice
+	cmpq	$SYS_SETNS, %rdi
 	je	.Lnotice
 	cmpq	$SYS_SECCOMP, %rdi
 	je	.Lnotice
@@ -40,7 +46,7 @@ syscall:
 	.cfi_adjust_cfa_offset 8
 	subq	$8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call	ta_filter_notice
+	call	ta_notice
 	call	ta_filter_resolve
 	addq	$8, %rsp
 	.cfi_adjust_cfa_offset -8

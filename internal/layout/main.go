@@ -76,7 +76,7 @@ func write(w io.Writer) {
 		{"TA_FREE_DOUBLE", alloc.FreeDouble},
 		{"TA_RUNTIME_LATER", process.RuntimeLater},
 		{"TA_STOP_LIMIT", process.StopLimit},
-		{"TA_STOP_FILTER", process.StopFilter},
+		{"TA_STOP_HOST", process.StopHost},
 		{"TA_STOP_THREAD", process.StopThread},
 		{"TA_STOP_MEMORY", process.StopMemory},
 		{"TA_STOP_FAILURE", process.StopFailure},

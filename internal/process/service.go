@@ -13,7 +13,7 @@ import (
 // Reasons why the control plane is stopped.
 const (
 	StopLimit   = iota // there is a limit on memory
-	StopFilter         // the program prepares a filter, which may kill it for a line
+	StopHost           // the program is about to do what no other thread, and no line, may disturb
 	StopThread         // a thread of the Go runtime could not be created
 	StopMemory         // the Go runtime could not get memory
 	StopFailure        // another failure
@@ -21,7 +21,7 @@ const (
 
 var controlStopped uint32
 
-// ControlStop stops the control plane and prints one line (but for StopFilter), also where several
+// ControlStop stops the control plane and prints one line (but for StopHost), also where several
 // threads find that it cannot go on, each for its own reason.
 func ControlStop(why uintptr) {
 	if !atomic.CompareAndSwapUint32(&controlStopped, 0, 1) {
@@ -38,7 +38,7 @@ func ControlStop(why uintptr) {
 	case StopLimit:
 		l.Text("TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, " +
 			"ulimit -d)")
-	case StopFilter:
+	case StopHost:
 		return
 	case StopThread:
 		l.Text("no thread for TA_LOG or TA_BACKGROUND; they end here")

@@ -64,6 +64,19 @@ func TestFilterBackground(t *testing.T) {
 	clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, prog, "all"))
 }
 
+// TestAlone: with background work asked for, a program can still make the calls that need a process
+// of one thread, while it has just begun.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "alone.c")
+	for _, call := range []string{"keeps", "unshares", "unshares raw", "enters", "enters raw",
+		"filters", "in child", "in forked"} {
+		t.Run(call, func(t *testing.T) {
+			clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, prog, call))
+		})
+	}
+}
+
 // TestFilterReport: a filter that also knows the calls of a report leaves one of each process.
 func TestFilterReport(t *testing.T) {
 	t.Parallel()
