@@ -5,9 +5,9 @@
 // (boot_fork.c). A filter that the process began with is no danger: it knows the calls that start a
 // program.
 //
-// Other threads make unshare and setns fail. A program that keeps its capabilities when it changes
-// its user sets them for its thread alone, so that libc, which changes the user of all threads,
-// aborts.
+// Other threads make setns and, with some flags, unshare fail. A program that keeps its
+// capabilities when it changes its user sets them for its thread alone, so that libc, which changes
+// the user of all threads, aborts.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stddef.h>
@@ -30,7 +30,8 @@ static int prepares_filter(long number, long option)
 
 static int is_for_one_thread(long number, long option)
 {
-	return number == SYS_unshare || number == SYS_setns ||
+	enum { ALONE = CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM };
+	return (number == SYS_unshare && option & ALONE) || number == SYS_setns ||
 		(number == SYS_prctl && option == PR_SET_KEEPCAPS);
 }
 

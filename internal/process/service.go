@@ -32,21 +32,21 @@ func ControlStop(why uintptr) {
 	if alloc.Following {
 		tiers.FollowByAge()
 	}
-	var l raw.Line
-	l.Text("tieralloc: ")
+	what := "TA_LOG or TA_BACKGROUND failed; they end here"
 	switch why {
-	case StopLimit:
-		l.Text("TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, " +
-			"ulimit -d)")
 	case StopHost:
 		return
+	case StopLimit:
+		what = "TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, " +
+			"ulimit -d)"
 	case StopThread:
-		l.Text("no thread for TA_LOG or TA_BACKGROUND; they end here")
+		what = "no thread for TA_LOG or TA_BACKGROUND; they end here"
 	case StopMemory:
-		l.Text("no memory for TA_LOG or TA_BACKGROUND; they end here")
-	default:
-		l.Text("TA_LOG or TA_BACKGROUND failed; they end here")
+		what = "no memory for TA_LOG or TA_BACKGROUND; they end here"
 	}
+	var l raw.Line
+	l.Text("tieralloc: ")
+	l.Text(what)
 	l.Tell()
 }
 

@@ -1,35 +1,11 @@
 // Calls that a program must make while it has one thread. The first argument is the call. Each is
 // made in the first moments of the process, when the control plane has not started.
 #include "common.h"
-#include <dirent.h>
+#include "begun.h"
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-
-static int threads(void)
-{
-	DIR *d = opendir("/proc/self/task");
-	int n = -2; // . and ..
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static double begun; // before the library's constructor
-
-static void begin(void) { begun = now(); }
-
-static void (*const first_of_all)(void) __attribute__((section(".preinit_array"), used)) = begin;
 
 // The control plane has started where the machine was too slow.
 static int late(void) { return now() - begun > 0.2; }
@@ -61,6 +37,14 @@ static void unshares_raw(void)
 	int e = syscall(SYS_unshare, CLONE_NEWUSER) == 0 ? 0 : errno;
 	CHECK(e != EINVAL || late());
 	check_alone();
+}
+
+// This one may have several threads.
+static void unshares_folder(void)
+{
+	int before = threads();
+	CHECK(unshare(CLONE_FS) == 0);
+	CHECK(threads() >= before);
 }
 
 static void enters(void)
@@ -111,7 +95,8 @@ static void in_forked(void)
 }
 
 static const struct test tests[] = {{"keeps", keeps}, {"unshares", unshares},
-	{"unshares raw", unshares_raw}, {"enters", enters}, {"enters raw", enters_raw},
-	{"filters", filters}, {"in child", in_child}, {"in forked", in_forked}};
+	{"unshares raw", unshares_raw}, {"unshares folder", unshares_folder}, {"enters", enters},
+	{"enters raw", enters_raw}, {"filters", filters}, {"in child", in_child},
+	{"in forked", in_forked}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -1,33 +1,9 @@
 // A program with a control plane, in its first half second: its limit on descriptors stays, and the
 // Go runtime's threads come after a while, or with "log" at once. libc does not count them.
 #include "common.h"
-#include <dirent.h>
+#include "begun.h"
 #include <dlfcn.h>
 #include <sys/resource.h>
-#include <time.h>
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static int threads(void)
-{
-	DIR *d = opendir("/proc/self/task");
-	int n = -2; // . and ..
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
-static double begun; // before the library's constructor
-
-static void begin(void) { begun = now(); }
-
-static void (*const first_of_all)(void) __attribute__((section(".preinit_array"), used)) = begin;
 
 int main(int argc, char **argv)
 {
