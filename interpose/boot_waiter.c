@@ -1,5 +1,6 @@
 // The thread that waits to start the Go runtime, until it starts it or the program needs to be
 // alone.
+#include <errno.h>
 #include <linux/futex.h>
 #include <stdint.h>
 #include <time.h>
@@ -9,9 +10,9 @@
 
 static int waiter; // futex: the kernel's number of the thread while it waits, or 0
 
-static void futex(int op, int value, const struct timespec *limit)
+static long futex(int op, int value, const struct timespec *limit)
 {
-	ta_sys4(SYS_futex, (uintptr_t)&waiter, op | FUTEX_PRIVATE_FLAG, value, (uintptr_t)limit);
+	return ta_sys4(SYS_futex, (uintptr_t)&waiter, op | FUTEX_PRIVATE_FLAG, value, (uintptr_t)limit);
 }
 
 int ta_waiter_begin(void)
@@ -24,7 +25,8 @@ int ta_waiter_begin(void)
 int ta_waiter_wait(int tid)
 {
 	struct timespec limit = {.tv_nsec = 200000000};
-	futex(FUTEX_WAIT, tid, &limit);
+	while (futex(FUTEX_WAIT, tid, &limit) == -EINTR) // by libc, to change the user of all threads
+		;
 	return __atomic_exchange_n(&waiter, 0, __ATOMIC_ACQ_REL) != 0;
 }
 

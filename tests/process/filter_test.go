@@ -69,8 +69,8 @@ func TestFilterBackground(t *testing.T) {
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "alone.c")
-	for _, call := range []string{"keeps", "unshares", "unshares raw", "unshares folder", "enters",
-		"enters raw", "filters", "in child", "in forked"} {
+	for _, call := range []string{"keeps", "unshares", "unshares raw", "unshares folder",
+		"changes user", "enters", "enters raw", "filters", "in child", "in forked"} {
 		t.Run(call, func(t *testing.T) {
 			clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, prog, call))
 		})

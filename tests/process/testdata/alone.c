@@ -47,6 +47,15 @@ static void unshares_folder(void)
 	CHECK(threads() >= before);
 }
 
+// libc interrupts all threads. That does not start the control plane early.
+static void changes_user(void)
+{
+	CHECK(setresuid(-1, -1, -1) == 0);
+	usleep(50000);
+	int n = threads();
+	CHECK(n <= 2 || late(), "%d threads", n);
+}
+
 static void enters(void)
 {
 	CHECK(setns(-1, 0) != 0 && errno == EBADF);
@@ -95,8 +104,8 @@ static void in_forked(void)
 }
 
 static const struct test tests[] = {{"keeps", keeps}, {"unshares", unshares},
-	{"unshares raw", unshares_raw}, {"unshares folder", unshares_folder}, {"enters", enters},
-	{"enters raw", enters_raw}, {"filters", filters}, {"in child", in_child},
-	{"in forked", in_forked}};
+	{"unshares raw", unshares_raw}, {"unshares folder", unshares_folder},
+	{"changes user", changes_user}, {"enters", enters}, {"enters raw", enters_raw},
+	{"filters", filters}, {"in child", in_child}, {"in forked", in_forked}};
 
 int main(int argc, char **argv) { RUN(tests); }
