@@ -19,7 +19,7 @@ struct ta_symbols ta_symbols_of(uintptr_t base, const ElfW(Dyn) * dynamic);
 // Whether two names are the same.
 int ta_same(const char *a, const char *b);
 
-// The number of the first function of that name that the object defines after the number `after`,
+// The number of the first function or variable of that name that the object defines after `after`,
 // in whatever version; 0 for none. Begin with 0.
 uint32_t ta_symbol_find(const struct ta_symbols *s, const char *name, uint32_t after);
 
