@@ -172,55 +172,64 @@ func TestRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			env := append(append([]string{}, quiet...), c.env...)
+			first, good := unrefused(t, env, program, *seed)
 			for i, k := range kinds {
 				all := *every || i == 0 && c.env == nil
-				t.Run(k.name, func(t *testing.T) { refuseEach(t, env, k, all, program, *seed) })
+				t.Run(k.name, func(t *testing.T) {
+					for _, on := range []bool{false, true} {
+						k.refuseOf(t, &first, &good, env, on, all, program, *seed)
+					}
+				})
 			}
 		})
 	}
 }
 
-// refuseEach refuses calls of a kind that a program makes, each with all set and a few else, one
-// alone and all from one on. It returns how many it refused, one in each run.
-func refuseEach(t *testing.T, env []string, k *kind, all bool, argv ...string) (pairs int) {
-	for _, on := range []bool{false, true} {
-		pairs += refuseFrom(t, env, k, on, all, argv...)
+// unrefused runs a program of which no call is refused.
+func unrefused(t *testing.T, env []string, argv ...string) (outcome, ending) {
+	o := trace(t, fault{}, env, argv...)
+	e, err := parse(o.stdout)
+	if err != nil || o.status != 0 || o.stderr != "" {
+		t.Fatalf("without a refusal: status %d, %v, %s", o.status, err, o.stderr)
 	}
-	return pairs
+	return o, e
 }
 
-// refuseFrom is refuseEach for one call alone, or with on set for all from one on.
-func refuseFrom(t *testing.T, env []string, k *kind, on, all bool, argv ...string) (pairs int) {
-	first := trace(t, fault{kind: k}, env, argv...)
-	good, err := parse(first.stdout)
-	if err != nil || first.status != 0 || first.stderr != "" {
-		t.Fatalf("without a refusal: status %d, %v, %s", first.status, err, first.stderr)
-	}
-	if first.seen == 0 {
+// refuse refuses calls of a kind that a program makes, one in each run, or with on set all from
+// one on: with all set each call, and a few else. It returns how many.
+func (k *kind) refuse(t *testing.T, env []string, on, all bool, argv ...string) (pairs int) {
+	first, good := unrefused(t, env, argv...)
+	return k.refuseOf(t, &first, &good, env, on, all, argv...)
+}
+
+// refuseOf is refuse where the outcome and the ending without a refusal are known.
+func (k *kind) refuseOf(t *testing.T, first *outcome, good *ending, env []string, on, all bool,
+	argv ...string) (pairs int) {
+	calls := first.seen[k]
+	if calls == 0 {
 		return 0 // not with these settings
 	}
 	k.seen.Store(true)
 	step, errnos := 1, k.errnos
 	if !all {
-		step = max(first.seen/few, 1)
+		step = (calls + few - 1) / few
 	}
 	if !*every {
 		errnos = errnos[:1]
 	}
 	for _, errno := range errnos {
-		for n := 1; ; n += step {
+		for n := 1; all || n <= calls; n += step {
 			f := fault{kind: k, errno: errno, n: n, on: on}
 			o := trace(t, f, env, argv...)
-			if why := wrong(o, &good); why != "" {
+			if why := wrong(o, good); why != "" {
 				t.Errorf("%v: %s", f, why)
 			}
-			if o.seen < n {
+			if o.seen[k] < n {
 				break
 			}
 			pairs++
 		}
 	}
-	t.Logf("%d calls without a refusal, %d refused, with all that follow: %v", first.seen, pairs,
-		on)
+	t.Logf("%d calls without a refusal, %d refused, with all that follow: %v", calls, pairs, on)
 	return pairs
 }

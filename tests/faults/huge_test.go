@@ -33,20 +33,24 @@ func TestHugeRefused(t *testing.T) {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
-			pairs += refuseFrom(t, quiet, k, false, true, program, *seed, "256")
+			pairs += k.refuse(t, quiet, false, true, program, *seed, "256")
 			slack := "256"
 			if k.name == "munmap" {
 				slack = "8192" // reports stay mapped
 			}
-			pairs += refuseFrom(t, quiet, k, true, *every, program, *seed, slack)
+			pairs += k.refuse(t, quiet, true, *every, program, *seed, slack)
 		})
 	}
 	t.Logf("%d calls were refused, one in each run", pairs)
 }
 
+// some is how many of the calls of a kind for blocks over two tiers are refused in turn where not
+// every one is.
+const some = 40
+
 // TestHugeEquations is TestHugeRefused for the heap's own package, outside a library, where every
 // equation of it is checked after each step; and for blocks over two tiers, where the calls that
-// tell the kernel of nodes are refused, too. Of those blocks' calls it is every fourth, with -every
+// tell the kernel of nodes are refused, too: of those blocks' calls some of each kind, with -every
 // each.
 func TestHugeEquations(t *testing.T) {
 	t.Parallel()
@@ -58,30 +62,31 @@ func TestHugeEquations(t *testing.T) {
 	asks := functionOf(t, program, "/linux.Syscall6")
 	for _, name := range []string{"TestHugeSteps", "TestSplitSteps"} {
 		t.Run(name, func(t *testing.T) {
-			pairs, stride := 0, 1
-			if name == "TestSplitSteps" && !*every {
-				stride = 4
+			t.Parallel()
+			run := func(f fault) map[*kind]int {
+				o := traceCode(t, f, asks, os.Environ(), program, "-test.run=^"+name+"$")
+				if o.status != 0 && strings.Contains(o.stderr, "begin") {
+					t.Errorf("%v: status %d, %s%s", f, o.status, o.stdout, o.stderr)
+				}
+				return o.seen
 			}
+			calls, pairs := run(fault{}), 0
 			for _, k := range kinds {
 				nodes := k.calls[0] == syscall.SYS_MBIND || k.calls[0] == 279 // move_pages
 				if !k.maps() && !(nodes && name == "TestSplitSteps") {
 					continue
 				}
-				steps := func(n int) (seen int) {
-					f := fault{kind: k, errno: k.errnos[0], n: n}
-					o := traceCode(t, f, asks, os.Environ(), program, "-test.run=^"+name+"$")
-					if o.status != 0 && strings.Contains(o.stderr, "begin") {
-						t.Errorf("%v: status %d, %s%s", f, o.status, o.stdout, o.stderr)
-					}
-					return o.seen
-				}
-				calls := steps(0)
-				for n := 1; steps(n) >= n; n += stride {
-					pairs++
-				}
-				t.Logf("%s: %d calls without a refusal", k.name, calls)
-				if calls == 0 {
+				if calls[k] == 0 {
 					t.Errorf("%s: no call was seen", k.name)
+				}
+				step := 1
+				if name == "TestSplitSteps" && !*every {
+					step = (calls[k] + some - 1) / some
+				}
+				for n := 1; n <= calls[k]; n += step {
+					if run(fault{kind: k, errno: k.errnos[0], n: n})[k] >= n {
+						pairs++
+					}
 				}
 			}
 			t.Logf("%d calls were refused, one in each run", pairs)

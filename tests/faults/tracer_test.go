@@ -34,7 +34,7 @@ type kind struct {
 }
 
 // fault is a refusal: of the n-th call of its kind, counted over all threads and
-// children, and with on set of all that follow. n = 0 refuses none.
+// children, and with on set of all that follow. Without a kind none is refused.
 type fault struct {
 	kind  *kind
 	errno syscall.Errno
@@ -44,6 +44,9 @@ type fault struct {
 
 func (f fault) String() string {
 	from := ""
+	if f.kind == nil {
+		return "no refusal"
+	}
 	if f.on {
 		from = " on"
 	}
@@ -51,10 +54,11 @@ func (f fault) String() string {
 }
 
 // outcome is how a traced program ended. Status is as testlib's, seen the number of calls of
-// the kind that the library made.
+// each kind that the library made.
 type outcome struct {
 	stdout, stderr string
-	status, seen   int
+	status         int
+	seen           map[*kind]int
 }
 
 // callInfo is struct ptrace_syscall_info of Linux 5.3.
@@ -94,7 +98,7 @@ type tracer struct {
 	refusing map[int]syscall.PtraceRegs // as they were when a call began that is refused
 	code     code
 	from, to uint64 // where it is in memory; 0 before it is loaded
-	seen     int
+	seen     map[*kind]int
 }
 
 // trace runs a program under the library with a refusal.
@@ -117,7 +121,8 @@ func traceCode(tb testing.TB, f fault, c code, env []string, argv ...string) out
 		}
 		defer files[i].Close()
 	}
-	r := tracer{fault: f, code: c, known: map[int]bool{}, refusing: map[int]syscall.PtraceRegs{}}
+	r := tracer{fault: f, code: c, known: map[int]bool{},
+		refusing: map[int]syscall.PtraceRegs{}, seen: map[*kind]int{}}
 	done := make(chan error)
 	var status int
 	go func() {
@@ -230,9 +235,14 @@ func (r *tracer) call(pid int) {
 		r.findCode(pid)
 	}
 	switch {
-	case info.op == infoEntry && r.wants(&info):
-		r.seen++
-		if r.seen == r.n || r.on && r.n != 0 && r.seen > r.n {
+	case info.op == infoEntry && info.ip >= r.from && info.ip < r.to:
+		for _, k := range kinds {
+			if k.has(&info) {
+				r.seen[k]++
+			}
+		}
+		n := r.seen[r.kind]
+		if r.kind != nil && r.kind.has(&info) && (n == r.n || r.on && n > r.n) {
 			r.refuse(pid, &info)
 		}
 	case info.op == infoExit:
@@ -258,16 +268,8 @@ func (r *tracer) refuse(pid int, info *callInfo) {
 	syscall.PtraceSetRegs(pid, &regs)
 }
 
-func (r *tracer) wants(info *callInfo) bool {
-	if info.ip < r.from || info.ip >= r.to {
-		return false
-	}
-	for _, nr := range r.kind.calls {
-		if nr == info.nr {
-			return r.kind.of == nil || r.kind.of(&info.args)
-		}
-	}
-	return false
+func (k *kind) has(info *callInfo) bool {
+	return slices.Contains(k.calls, info.nr) && (k.of == nil || k.of(&info.args))
 }
 
 // findCode looks for the file among a task's mappings. The loader reserves room for all of it at
