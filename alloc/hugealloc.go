@@ -16,13 +16,19 @@ import (
 // hugeAlloc maps n bytes at a multiple of align (0 or a power of two). It returns
 // the block's address, with ZeroBit when it reads as zero, or 0. how is the function (see howCall).
 //
-// Blocks begin at different cache lines of a memory page, as pages do (sizeclass.Spread).
+// Blocks begin at different cache lines of a memory page, as pages do (sizeclass.Spread). One that
+// is aligned at huge pages and ends shortly before a multiple is mapped up to it: a program may ask
+// for a huge page there by madvise (x264 does), which the kernel can only give where all is mapped.
 func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	if n > maxRequest {
 		return 0
 	}
 	h.Thread.tick()
 	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
+	whole := raw.RoundUp(n, huge2M)
+	if align >= huge2M && whole-n <= huge2M/8 && h.mayWaste(home) {
+		n = whole
+	}
 	size, lead := raw.RoundUp(n, SliceSize), uintptr(0)
 	longer := raw.RoundUp(n+sizeclass.LeadInMost, SliceSize)
 	if align <= sizeclass.Line && hugePageSlices(home) == 1 && h.mayWaste(home) &&

@@ -10,7 +10,7 @@ import (
 func TestSemantics(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "semantics.c")
-	cases(t, prog, nil, "align", "limits", "zero", "smallest", "posix", "aligned", "errno",
+	cases(t, prog, nil, "align", "limits", "zero", "smallest", "posix", "aligned", "advised", "errno",
 		"usable")
 	cases(t, prog, []string{"TA_SECURE=1"}, "empty")
 }

@@ -2,6 +2,7 @@
 #include "common.h"
 #include <malloc.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 static void align(void)
@@ -182,6 +183,24 @@ static void aligned(void)
 	}
 }
 
+// Blocks aligned at huge pages that end at most an eighth before one's end are mapped up to there.
+static void advised(void)
+{
+	enum { HUGE = 2 << 20 };
+	static const size_t sizes[] = {
+		HUGE, HUGE - 1, 1835008, 1900000, 2 * HUGE - 200000, 4 * HUGE - 65537, 30 * HUGE - 262144};
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (int k = 0; k < 3; k++) {
+			size_t n = sizes[i], whole = (n + HUGE - 1) / HUGE * HUGE;
+			char *p = memalign(HUGE, n);
+			CHECK(p && madvise(p, whole, MADV_NORMAL) == 0, "%zu: %s", n, strerror(errno));
+			CHECK(malloc_usable_size(p) >= n);
+			memset(p, 1, n);
+			if (k > 0)
+				free(p);
+		}
+}
+
 static void keeps_errno(void)
 {
 	for (size_t n = 1; n < 100 * MIB; n = n * 2 + 1) {
@@ -219,6 +238,6 @@ static void usable(void)
 
 static const struct test tests[] = {{"align", align}, {"limits", limits}, {"zero", zero},
 	{"smallest", smallest}, {"empty", empty}, {"posix", posix}, {"aligned", aligned},
-	{"errno", keeps_errno}, {"usable", usable}};
+	{"advised", advised}, {"errno", keeps_errno}, {"usable", usable}};
 
 int main(int argc, char **argv) { RUN(tests); }
