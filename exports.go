@@ -328,6 +328,9 @@ func ta_go_service_distinguish(token, block, start, n, plain uintptr) uint {
 //export ta_go_control_place
 func ta_go_control_place(addr, n uintptr) { alloc.PlacementControl(addr, n) }
 
+//export ta_go_control_again
+func ta_go_control_again() { process.ControlAgain() }
+
 //export ta_go_control_stop
 func ta_go_control_stop(why uintptr) { process.ControlStop(why) }
 

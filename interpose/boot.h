@@ -101,10 +101,13 @@ int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain);
 void ta_runtime_check(void);
 // The thread that waits to start the runtime: its number; whether it shall start the runtime, after
 // 0.2 s. Until then the host may dismiss it, and do without background work. It is gone then, for
-// the kernel too.
+// the kernel too. Between hold, which returns its number if it waits, and release it does not start
+// the runtime.
 int ta_waiter_begin(void);
 int ta_waiter_wait(int tid);
 void ta_waiter_dismiss(void);
+int ta_waiter_hold(void);
+void ta_waiter_release(int tid);
 // Finds the functions that only the runtime calls, as the loader would. Returns 0 if one is not
 // there.
 int ta_runtime_bind(void);

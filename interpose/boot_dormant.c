@@ -266,6 +266,36 @@ static void *start_later(void *unused)
 	return NULL;
 }
 
+// Creates the thread that starts the runtime later, and waits for it to wait.
+static int begin_waiter(void)
+{
+	pthread_t t;
+	__atomic_store_n(&goes_on, 0, __ATOMIC_RELAXED);
+	if (create(&t, NULL, start_later, NULL) != 0)
+		return 0;
+	hold_host();
+	return 1;
+}
+
+// A child that a program of one thread forks before its runtime has started gets a thread that
+// waits, too: many a server begins so. The thread of the parent is held meanwhile, else the child
+// could have a part of a runtime.
+static int held;
+
+static void hold_waiter(void) { held = counted != NULL && *counted == 1 ? ta_waiter_hold() : 0; }
+
+static void release_waiter(void)
+{
+	if (held != 0)
+		ta_waiter_release(held);
+}
+
+static void begin_again(void)
+{
+	if (held != 0 && begin_waiter())
+		ta_go_control_again();
+}
+
 // Runs in place of Go's constructor, and calls it if the runtime is wanted. The functions of libc
 // are found here, where no thread can be loading or closing a library.
 HOT void ta_go_init(int argc, char **argv, char **envp)
@@ -280,11 +310,10 @@ HOT void ta_go_init(int argc, char **argv, char **envp)
 	counted = ta_symbol(ta_libc_symbols(), "__nptl_nthreads");
 	int bound = ta_runtime_bind();
 	arguments.argc = argc, arguments.argv = argv, arguments.envp = envp;
-	pthread_t t;
 	if (bound && ta_flags.Runtime != TA_RUNTIME_LATER) {
 		start();
-	} else if (bound && create(&t, NULL, start_later, NULL) == 0) {
-		hold_host();
+	} else if (bound && begin_waiter()) {
+		ta_own.register_atfork(hold_waiter, release_waiter, begin_again, NULL);
 	} else {
 		ta_flags.Runtime = 0;
 		ta_go_control_stop(bound ? TA_STOP_THREAD : TA_STOP_FAILURE);

@@ -8,11 +8,12 @@
 #include "exports.h"
 #include "syscall.h"
 
-static int waiter; // futex: the kernel's number of the thread while it waits, or 0
+// futex: the kernel's number of the thread while it waits, negative during a fork, or 0
+static int waiter;
 
-static long futex(int op, int value, const struct timespec *limit)
+static void wake(void)
 {
-	return ta_sys4(SYS_futex, (uintptr_t)&waiter, op | FUTEX_PRIVATE_FLAG, value, (uintptr_t)limit);
+	ta_sys4(SYS_futex, (uintptr_t)&waiter, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0);
 }
 
 int ta_waiter_begin(void)
@@ -22,12 +23,43 @@ int ta_waiter_begin(void)
 	return tid;
 }
 
+static int become(int from, int to)
+{
+	return __atomic_compare_exchange_n(&waiter, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 int ta_waiter_wait(int tid)
 {
-	struct timespec limit = {.tv_nsec = 200000000};
-	while (futex(FUTEX_WAIT, tid, &limit) == -EINTR) // by libc, to change the user of all threads
-		;
-	return __atomic_exchange_n(&waiter, 0, __ATOMIC_ACQ_REL) != 0;
+	enum { WAIT = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG }; // until a time, not for a while
+	struct timespec until;
+	ta_sys4(SYS_clock_gettime, CLOCK_MONOTONIC, (uintptr_t)&until, 0, 0);
+	until.tv_nsec += 200000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	uintptr_t limit = (uintptr_t)&until;
+	for (int now; (now = __atomic_load_n(&waiter, __ATOMIC_ACQUIRE)) != 0;) {
+		if (limit == 0 && become(tid, 0))
+			return 1;
+		if (limit == 0 && now > 0)
+			continue;
+		// libc interrupts it to change the user of all threads
+		if (ta_sys(SYS_futex, (uintptr_t)&waiter, WAIT, (uintptr_t)now, limit, 0,
+				FUTEX_BITSET_MATCH_ANY) == -ETIMEDOUT)
+			limit = 0;
+	}
+	return 0;
+}
+
+int ta_waiter_hold(void)
+{
+	int tid = __atomic_load_n(&waiter, __ATOMIC_RELAXED);
+	return tid > 0 && become(tid, -tid) ? tid : 0;
+}
+
+void ta_waiter_release(int tid)
+{
+	become(-tid, tid);
+	wake();
 }
 
 void ta_waiter_dismiss(void)
@@ -39,7 +71,7 @@ void ta_waiter_dismiss(void)
 	if (tid == 0)
 		return;
 	ta_go_control_stop(TA_STOP_HOST);
-	futex(FUTEX_WAKE, 1, NULL);
+	wake();
 	// The loop has an end because the caller may be a signal handler that the thread waits for.
 	for (int i = 0; i < 1000 && ta_sys4(SYS_tgkill, ta_pid(), tid, 0, 0) == 0; i++)
 		ta_sys4(SYS_nanosleep, (uintptr_t)&step, 0, 0, 0);

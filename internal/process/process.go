@@ -284,6 +284,7 @@ func ForkChild() {
 		return
 	}
 	forked = true
+	unserved = true
 	alloc.Background = false
 	if alloc.Following {
 		tiers.FollowByAge() // the thread that follows is the parent's

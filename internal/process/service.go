@@ -19,7 +19,10 @@ const (
 	StopFailure        // another failure
 )
 
-var controlStopped uint32
+var (
+	controlStopped uint32
+	unserved       bool // a forked child without a control plane
+)
 
 // ControlStop stops the control plane and prints one line (but for StopHost), also where several
 // threads find that it cannot go on, each for its own reason.
@@ -50,10 +53,18 @@ func ControlStop(why uintptr) {
 	l.Tell()
 }
 
+// ControlAgain notes that a forked child will have a control plane.
+func ControlAgain() {
+	unserved = false
+	if alloc.Following {
+		tiers.Follow()
+	}
+}
+
 // Service does the work that is due in the heap, writes the profile and updates the live page. Its
 // token belongs to no thread of the program. It reports whether to call again at once.
 func Service(token uintptr) (more bool) {
-	if forked {
+	if unserved {
 		return false
 	}
 	alloc.Background = atomic.LoadUint32(&controlStopped) == 0

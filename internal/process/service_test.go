@@ -5,7 +5,9 @@ import (
 	"syscall"
 	"testing"
 
+	"tieralloc/alloc"
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // TestControlStopOnce: the control plane ends once, and one line says why.
@@ -46,4 +48,21 @@ func standardError(t *testing.T, during func()) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestControlAgain: a forked child has spans move by age, unless it gets a control plane of its
+// own, which follows what is used.
+func TestControlAgain(t *testing.T) {
+	alloc.CountFromFork, alloc.Following = true, true
+	defer func() {
+		alloc.CountFromFork, alloc.Following, forked, unserved = false, false, false, false
+	}()
+	ForkChild()
+	if !tiers.Migrating() {
+		t.Error("a child does not move by age")
+	}
+	ControlAgain()
+	if tiers.Migrating() {
+		t.Error("with a control plane it moves by age")
+	}
 }

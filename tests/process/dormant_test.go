@@ -34,6 +34,12 @@ func TestLater(t *testing.T) {
 	clean(t, preloaded(t, []string{"TA_LOG=error"}, prog, "log"))
 }
 
+// TestDaemon: a child that is forked before the Go runtime has started gets one of its own.
+func TestDaemon(t *testing.T) {
+	t.Parallel()
+	clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, testlib.CC(t, "daemon.c")))
+}
+
 // TestGuest loads the library with dlopen into a program that has a malloc.
 func TestGuest(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,66 @@
+// A program that forks twice at once and lives on in the grandchild, as daemons do: that has
+// background work, which returns memory while the program sleeps. A child that it forks later has
+// none.
+#include "common.h"
+#include "begun.h"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+enum { BLOCKS = 64 << 10, SIZE = 1024 };
+
+static void *block[BLOCKS];
+
+// Resident memory in KiB, read without a call of malloc.
+static long resident(void)
+{
+	char text[100] = "";
+	int fd = open("/proc/self/statm", O_RDONLY);
+	CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+	close(fd);
+	return atol(strchr(text, ' ')) * 4;
+}
+
+static void serve(void)
+{
+	CHECK(threads() <= 2, "%d threads", threads());
+	for (double until = now() + 20; threads() <= 2;)
+		CHECK(now() < until);
+	long before = resident();
+	for (int i = 0; i < BLOCKS; i++)
+		block[i] = memset(malloc(SIZE), 1, SIZE);
+	for (int i = 0; i < BLOCKS; i++)
+		free(block[i]);
+	for (double until = now() + 20; resident() > before + 16 * 1024; usleep(1000))
+		CHECK(now() < until, "%ld KiB, %ld before", resident(), before);
+	volatile unsigned *counted = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+	CHECK(*counted == 1, "libc counts %u", *counted);
+	int status;
+	pid_t pid = fork();
+	if (pid == 0) {
+		usleep(300000);
+		CHECK(threads() == 1, "%d threads", threads());
+		_exit(7);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 7 << 8);
+}
+
+int main(void)
+{
+	int ends[2];
+	char c;
+	CHECK(pipe(ends) == 0);
+	if (fork() == 0) {
+		setsid();
+		if (fork() == 0) {
+			serve();
+			_exit(write(ends[1], "x", 1) != 1);
+		}
+		_exit(0);
+	}
+	close(ends[1]);
+	CHECK(read(ends[0], &c, 1) == 1);
+	for (double until = now() + 20; threads() <= 2;) // the parent, too
+		CHECK(now() < until);
+	return 0;
+}
