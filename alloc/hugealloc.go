@@ -25,9 +25,8 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	}
 	h.Thread.tick()
 	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
-	whole := raw.RoundUp(n, huge2M)
-	if align >= huge2M && whole-n <= huge2M/8 && h.mayWaste(home) {
-		n = whole
+	if to := raw.RoundUp(n, huge2M); align >= huge2M && to-n <= huge2M/8 && h.mayWaste(home) {
+		n = to
 	}
 	size, lead := raw.RoundUp(n, SliceSize), uintptr(0)
 	longer := raw.RoundUp(n+sizeclass.LeadInMost, SliceSize)

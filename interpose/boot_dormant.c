@@ -292,8 +292,11 @@ static void release_waiter(void)
 
 static void begin_again(void)
 {
-	if (held != 0 && begin_waiter())
-		ta_go_control_again();
+	if (held == 0)
+		return;
+	ta_go_control_again();
+	if (!begin_waiter())
+		ta_go_control_stop(TA_STOP_THREAD);
 }
 
 // Runs in place of Go's constructor, and calls it if the runtime is wanted. The functions of libc

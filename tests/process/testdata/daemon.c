@@ -23,7 +23,6 @@ static long resident(void)
 
 static void serve(void)
 {
-	CHECK(threads() <= 2, "%d threads", threads());
 	for (double until = now() + 20; threads() <= 2;)
 		CHECK(now() < until);
 	long before = resident();
@@ -45,21 +44,27 @@ static void serve(void)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 7 << 8);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int ends[2];
 	char c;
-	CHECK(pipe(ends) == 0);
+	CHECK(argc > 0 && pipe(ends) == 0);
 	if (fork() == 0) {
 		setsid();
 		if (fork() == 0) {
-			serve();
-			_exit(write(ends[1], "x", 1) != 1);
+			int late = now() - begun >= 0.2; // one of the runtimes may have started
+			if (!late)
+				serve();
+			_exit(write(ends[1], late ? "l" : "x", 1) != 1);
 		}
 		_exit(0);
 	}
 	close(ends[1]);
 	CHECK(read(ends[0], &c, 1) == 1);
+	if (c == 'l') {
+		close(ends[0]);
+		execv("/proc/self/exe", argv); // again, on a busy machine
+	}
 	for (double until = now() + 20; threads() <= 2;) // the parent, too
 		CHECK(now() < until);
 	return 0;
