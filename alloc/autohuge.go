@@ -17,8 +17,9 @@ import (
 //     from the segment's start on, so resident memory outside of spans is less than one huge page,
 //     a sixteenth of autoHeap. Each thread has pages that it has not used up, and all of them
 //     become resident: with little memory for each thread that made heaps larger by a fifth, and
-//     none faster. When a part of a huge page goes back to the kernel, the segment has ordinary
-//     pages from then on: else the kernel (khugepaged) would fill up the returned memory;
+//     none faster. A huge page of which a part goes back to the kernel is split: ordinary pages
+//     take its place from then on, else the kernel (khugepaged) would fill up the returned memory.
+//     Each may make two mappings more: in a heap of more than splitHeap, all of its segment is;
 //   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked
 //     at were in use up to their end, and it is at most autoFactor times as large as the last of
 //     them. One in autoControl has ordinary pages, so that there are blocks to look at. Blocks of
@@ -37,6 +38,9 @@ const (
 	segmentControl = 4
 	sparseSegments = 2  // segments that sparse looks at
 	sparseSlices   = 64 // and slices of each
+
+	splitMost = 64       // huge pages of a segment that can be split one by one
+	splitHeap = 16 << 30 // a quarter of the mappings that Linux allows, if all are split
 
 	sysMincore = 27
 	autoSample = 64 // memory pages of a huge block that are looked at
@@ -223,12 +227,44 @@ func (s *segment) dropLeft() {
 
 // discard returns n bytes at addr, a part of p, to the kernel.
 func (p *Page) discard(addr, n uintptr) bool {
-	s := p.segment
-	if s.pages == transparent && (addr|n)&(huge2M-1) != 0 {
-		atomic.StoreUint32(&s.pages, mixed)
-		s.forbidHuge()
+	if s := p.segment; s.pages == transparent {
+		if addr&(huge2M-1) != 0 {
+			s.splitHuge(addr)
+		}
+		if end := addr + n; end&(huge2M-1) != 0 {
+			s.splitHuge(end)
+		}
 	}
 	return raw.Discard(addr, n)
+}
+
+// splitHuge has ordinary pages in place of the huge page at addr from now on.
+func (s *segment) splitHuge(addr uintptr) {
+	addr &^= huge2M - 1
+	i := addr/huge2M - s.start/huge2M
+	if i >= splitMost || pool.segSlices > splitHeap>>SliceShift { // read without the lock
+		atomic.StoreUint32(&s.pages, mixed)
+		s.forbidHuge()
+		return
+	}
+	for {
+		was := atomic.LoadUint64(&s.split)
+		if was>>i&1 != 0 {
+			return
+		}
+		if atomic.CompareAndSwapUint64(&s.split, was, was|1<<i) {
+			break
+		}
+	}
+	from := max(addr, s.start)
+	end := min(addr+huge2M, s.start+s.slices<<SliceShift)
+	raw.Sys(sysMadvise, from, end-from, madvNoHugePage, 0, 0, 0)
+}
+
+// hugeAt reports whether the memory at addr has huge pages by measure.
+func (s *segment) hugeAt(addr uintptr) bool {
+	i := addr/huge2M - s.start/huge2M
+	return s.pages == transparent && (i >= splitMost || atomic.LoadUint64(&s.split)>>i&1 == 0)
 }
 
 // adviseHuge asks for huge pages for a huge block that is new or has grown, if the blocks before it

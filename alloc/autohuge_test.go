@@ -41,9 +41,9 @@ func haveTransparent(t *testing.T) {
 	}
 }
 
-// TestAutoSegments: segments of a heap that has grown have huge pages until a part of one goes back
-// to the kernel, and those of a small heap, or under a hard cap or near a limit, or of blocks that
-// are hardly used, have not.
+// TestAutoSegments: segments of a heap that has grown have huge pages, but not in place of those of
+// which a part goes back to the kernel, and segments of a small heap, or under a hard cap or near a
+// limit, or of blocks that are hardly used, have none.
 func TestAutoSegments(t *testing.T) {
 	haveTransparent(t)
 	used := uintptr(30000) // bytes of each block
@@ -82,10 +82,24 @@ func TestAutoSegments(t *testing.T) {
 		if !p.discard(last.start+huge2M, huge2M) || last.pages != transparent {
 			t.Error("a whole huge page went back: the rest are ordinary ones")
 		}
-		if !p.discard(last.start, SliceSize) || last.pages != mixed ||
-			!strings.Contains(flagsAt(t, last.start), " nh ") {
-			t.Errorf("a part of a huge page went back: pages %d, %s", last.pages,
-				flagsAt(t, last.start))
+		for range 2 {
+			if !p.discard(last.start+huge2M+SliceSize, huge2M) || last.split != 1<<1|1<<2 {
+				t.Errorf("parts of two huge pages went back: %b are split", last.split)
+			}
+		}
+		for i, want := range []bool{true, false, false, true} {
+			at := last.start + uintptr(i)*huge2M
+			if asked(t, at) != want || last.hugeAt(at) != want ||
+				strings.Contains(flagsAt(t, at), " nh ") == want {
+				t.Errorf("huge page %d: %s", i, flagsAt(t, at))
+			}
+		}
+		pool.segSlices += splitHeap >> SliceShift
+		split := p.discard(last.start, SliceSize)
+		pool.segSlices -= splitHeap >> SliceShift
+		if at := last.start + last.slices<<SliceShift - 1; !split || last.pages != mixed ||
+			!strings.Contains(flagsAt(t, at), " nh ") {
+			t.Errorf("of a large heap: pages %d, %s", last.pages, flagsAt(t, at))
 		}
 	})
 	for name, set := range map[string]func(*config.Settings){

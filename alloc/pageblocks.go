@@ -215,7 +215,7 @@ func (p *Page) prefault(at, end uintptr) {
 	if at != 0 {
 		from = raw.RoundUp(p.Start+at, prefaultBytes)
 	}
-	if from >= p.Start+end || p.segment.pages == transparent {
+	if from >= p.Start+end || p.segment.hugeAt(from) {
 		return
 	}
 	_, errno := raw.Sys(syscall.SYS_MADVISE, from, min(prefaultBytes, start+p.bytes()-from),

@@ -21,6 +21,7 @@ type segment struct {
 	prev    *segment
 	epoch   uintptr // pool.epoch when it was mapped
 	pages   uint32  // systemPages, …; atomic
+	split   uint64  // bit i is set: its huge page i is split, if pages is transparent; atomic
 }
 
 // freeSpanSet has the free spans of one placement.

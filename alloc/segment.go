@@ -107,7 +107,8 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 // Precondition: poolLock is held.
 func addSegment(seg *segment, p *Page, start, slices uintptr, placement uint32) {
 	seg.epoch = pool.epoch
-	seg.start, seg.slices, seg.room, seg.pages = start, slices, 0, systemPages
+	seg.start, seg.slices, seg.room = start, slices, 0
+	seg.pages, seg.split = systemPages, 0
 	seg.prev, seg.next = nil, pool.segments
 	if pool.segments != nil {
 		pool.segments.prev = seg
