@@ -26,7 +26,7 @@ func (r *refusable) below(n uint64) uint64 {
 // words calls f with the addresses that are looked at of the first n bytes of block i.
 func (r *refusable) words(i int, n uintptr, f func(at, word uintptr)) {
 	b := &r.block[i]
-	for at := b.at; at < b.at+n; at += 256 << 10 {
+	for at := b.at; at < b.at+n; at += 512 << 10 {
 		f(at, b.mark+at-b.at)
 	}
 }

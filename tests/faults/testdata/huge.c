@@ -79,7 +79,7 @@ static long status(const char *what)
 // Words that are looked at: one here and there, and the last.
 static size_t next(size_t i, size_t n)
 {
-	size_t after = i + 8 + 128 * 1024;
+	size_t after = i + 8 + 256 * 1024;
 	return after < n - 8 || i == n - 8 ? after : n - 8;
 }
 

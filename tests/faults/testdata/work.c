@@ -79,10 +79,11 @@ static size_t size(struct lane *l)
 	}
 }
 
-// The bytes that are looked at: all of the first page, then one here and there, and the last.
+// The bytes that are looked at: all of the first page, then one here and there, beyond the first
+// slice of the heap (64 KiB) one in each, and the last. Each page costs a page fault.
 static size_t after(size_t i, size_t n)
 {
-	size_t next = i < 4096 ? i + 1 : i < 65536 ? i + 1021 : i + 16381;
+	size_t next = i < 4096 ? i + 1 : i < 65536 ? i + 1021 : i + 65521;
 	return next < n || i + 1 == n ? next : n - 1;
 }
 
