@@ -19,7 +19,7 @@ func TestFollow(t *testing.T) {
 			program(t, "hotset"), program(t, "torture", "-pthread"),
 			program(t, "churn", "-pthread"),
 			program(t, "room", "-ldl"),
-			goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl")}}
+			testlib.Tool(t)}}
 	g.checks = []check{
 		followed("blocks under a hard cap", follow+"TA_NORMAL_HARD=56M", "48 1000 90", 56),
 		followed("blocks under a soft cap", follow+"TA_NORMAL_SOFT=56M TA_NORMAL_HARD=72M",
@@ -32,8 +32,9 @@ func TestFollow(t *testing.T) {
 					t.Errorf("%s were on node 0", kib(most))
 				}
 			}},
+		// The library takes a sample each second, at most.
 		{name: "churn", env: follow + "TA_NORMAL_HARD=32M TA_NORMAL_SOFT=24M",
-			script: "/guest/churn 0 1", judge: churnFollowed},
+			script: "/guest/churn 0 1 40", judge: churnFollowed},
 		{name: "room between samples", env: follow + "TA_NORMAL_HARD=48M TA_PURGE_DELAY=0",
 			script: "/guest/room 15", judge: func(t *testing.T, r *results) {
 				if t.Log(r.stdout); r.numbers(t, "moved")[0][0] == 0 {

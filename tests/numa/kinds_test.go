@@ -35,7 +35,7 @@ func TestKinds(t *testing.T) {
 	files := []string{
 		testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain"),
 		program(t, "churn", "-pthread"), program(t, "known"),
-		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
+		testlib.Tool(t),
 	}
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {

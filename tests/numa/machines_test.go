@@ -81,7 +81,7 @@ func guestFiles(t *testing.T) []string {
 		goBuild(t, "plan.test", "test", "-c", "./numa/plan"),
 		goBuild(t, "probe.test", "test", "-c", "./numa/probe"),
 		goBuild(t, "heat.test", "test", "-c", "./tiers/heat"),
-		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
+		testlib.Tool(t),
 	}
 }
 
