@@ -25,7 +25,7 @@ func TestPhases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range 2 {
 				file := filepath.Join(t.TempDir(), "stats.json")
-				res := testlib.Run(t, testlib.Cmd{Args: []string{program, "4", "60",
+				res := testlib.Run(t, testlib.Cmd{Args: []string{program, "4", "30",
 					strconv.Itoa(seed + 1)},
 					Env: append(c.env, "TA_STATS_FILE="+file), Preload: true,
 					Timeout: 2 * time.Minute})

@@ -21,7 +21,7 @@ var (
 	first      = flag.Int("first", 1, "seed of the first storm")
 	seeds      = flag.Int("seeds", 50, "storms, a tenth of them with -short")
 	threads    = flag.Int("threads", 8, "threads at a time")
-	operations = flag.Int64("operations", 2_000_000, "operations of a storm")
+	operations = flag.Int64("operations", 1_000_000, "operations of a storm")
 	lives      = flag.Int("lives", 10, "threads that run a lane, one after the other")
 	forkEvery  = flag.Duration("fork", 100*time.Millisecond, "time between forks")
 )
