@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -48,9 +49,12 @@ func Tool(tb testing.TB) string {
 	return path
 }
 
+// compiled holds the programs that CC has made, by the source and the flags.
+var compiled sync.Map
+
 // CC compiles testdata/name of the calling test's folder and returns the
 // program's path. Flags follow the source on gcc's command line; a .cc file
-// goes to g++.
+// goes to g++. What other tests have compiled is copied.
 func CC(tb testing.TB, name string, flags ...string) string {
 	tb.Helper()
 	out := filepath.Join(tb.TempDir(), strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
@@ -60,11 +64,27 @@ func CC(tb testing.TB, name string, flags ...string) string {
 	if strings.HasSuffix(name, ".cc") {
 		compiler, refused = "g++", nil
 	}
+	key := strings.Join(append([]string{name}, flags...), "\x00")
+	if made, ok := compiled.Load(key); ok {
+		// Not os.WriteFile: a child that is forked meanwhile would have the file open for writing,
+		// and nobody can run it then.
+		cp := exec.Command("install", "/dev/stdin", out)
+		cp.Stdin = bytes.NewReader(made.([]byte))
+		if msg, err := cp.CombinedOutput(); err != nil {
+			tb.Fatalf("%v: %v\n%s", cp.Args, err, msg)
+		}
+		return out
+	}
 	args := slices.Concat([]string{"-O1", "-g", "-Wall", "-fno-builtin", "-pthread", "-o", out,
 		filepath.Join("testdata", name)}, refused, flags)
 	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 		tb.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, msg)
 	}
+	made, err := os.ReadFile(out)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	compiled.Store(key, made)
 	return out
 }
 

@@ -41,7 +41,7 @@ static void *once(void *v)
 {
 	unsigned x = 5;
 	void *p[100] = {0};
-	churn(&x, p, 100, 2000);
+	churn(&x, p, 100, 500);
 	for (int i = 0; i < 100; i++)
 		free(p[i]);
 	return v;
