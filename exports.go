@@ -328,6 +328,14 @@ func ta_go_service_distinguish(token, block, start, n, plain uintptr) uint {
 //export ta_go_control_place
 func ta_go_control_place(addr, n uintptr) { alloc.PlacementControl(addr, n) }
 
+//export ta_go_control_due
+func ta_go_control_due() uint {
+	if process.ControlDue() {
+		return 1
+	}
+	return 0
+}
+
 //export ta_go_control_again
 func ta_go_control_again() { process.ControlAgain() }
 

@@ -119,6 +119,9 @@ func inUse() uintptr {
 	return n
 }
 
+// Committed returns the bytes that the heap has resident at most.
+func Committed() uint64 { return pool.count.committed } // read without the lock
+
 func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
 
 // spanCached takes a span of n slices that has memory, charged already, or returns nil.

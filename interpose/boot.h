@@ -99,19 +99,18 @@ void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns);
 int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain);
 // Ends the control plane if the runtime could not run here.
 void ta_runtime_check(void);
-// The thread that waits to start the runtime: its number; whether it shall start the runtime, after
-// 0.2 s. Until then the host may dismiss it, and do without background work. It is gone then, for
-// the kernel too. Between hold, which returns its number if it waits, and release it does not start
-// the runtime.
+// The thread that waits to start the runtime: it is about to be made, or is not; whether it is
+// still wanted; whether it shall start the runtime. Until then the host may dismiss it, and do
+// without background work. It is gone then, for the kernel too. Between hold, which returns its
+// number if it waits, and release it does not start the runtime.
+void ta_waiter_expect(int expected);
 int ta_waiter_begin(void);
-int ta_waiter_wait(int tid);
+int ta_waiter_wait(void);
 void ta_waiter_dismiss(void);
 int ta_waiter_hold(void);
 void ta_waiter_release(int tid);
-// Finds the functions that only the runtime calls, as the loader would. Returns 0 if one is not
-// there.
-int ta_runtime_bind(void);
-// Completes the runtime's data. Returns the address of Go's constructor.
+// Completes the runtime's data, and finds the functions that only the runtime calls, as the loader
+// would. Returns the address of Go's constructor, or 0 if one of the functions is not there.
 uintptr_t ta_runtime_relocate(void);
 // Completes the data plane's tables of words.
 void ta_tables(void);

@@ -37,7 +37,9 @@ int32_t __wrap_x_cgo_sigaction(intptr_t signal, const void *act, void *old)
 	return 0;
 }
 
-int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+// Searched for at each use, because the waiting thread is made before the runtime's functions are
+// found. In front of this library there may be one that wraps the creation of threads.
+#define FIRST(f) ((__typeof__(&(f)))ta_symbol_first(#f))
 
 static int goes_on; // futex: the host continues
 
@@ -61,7 +63,7 @@ void ta_runtime_ready(void)
 	let_host_go_on();
 }
 
-// Waits for the runtime, which takes a few milliseconds, or for start_later. TA_LOG_FILE is opened
+// Waits for the runtime, which takes a few milliseconds. TA_LOG_FILE is opened
 // before the host can change its folder or user. The wait ends after two seconds, because the host
 // must run even if the runtime does not.
 static void hold_host(void)
@@ -107,10 +109,11 @@ static void count_in(void)
 static int create_blocked(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
 	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int e = __real_pthread_create(t, a, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	memset(&all, 0xff, sizeof all); // libc leaves out those that it needs
+	__typeof__(&pthread_sigmask) mask = FIRST(pthread_sigmask);
+	mask(SIG_SETMASK, &all, &old);
+	int e = FIRST(pthread_create)(t, a, fn, arg);
+	mask(SIG_SETMASK, &old, NULL);
 	return e;
 }
 
@@ -128,10 +131,10 @@ static void order_regions(void)
 {
 	pthread_t t;
 	pthread_attr_t detached;
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	FIRST(pthread_attr_init)(&detached);
+	FIRST(pthread_attr_setdetachstate)(&detached, PTHREAD_CREATE_DETACHED);
 	int e = create_blocked(&t, &detached, order, NULL);
-	pthread_attr_destroy(&detached);
+	FIRST(pthread_attr_destroy)(&detached);
 	if (e != 0)
 		ta_go_order_fail((uintptr_t)e);
 }
@@ -169,11 +172,11 @@ static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *)
 {
 	enum { STACK = 256 << 10 };
 	pthread_attr_t small;
-	pthread_attr_init(&small);
-	pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED); // as all of cgo's are
-	pthread_attr_setstacksize(&small, STACK);
+	FIRST(pthread_attr_init)(&small);
+	FIRST(pthread_attr_setdetachstate)(&small, PTHREAD_CREATE_DETACHED); // as all of cgo's are
+	FIRST(pthread_attr_setstacksize)(&small, STACK);
 	int e = create_blocked(t, &small, fn, arg);
-	pthread_attr_destroy(&small);
+	FIRST(pthread_attr_destroy)(&small);
 	// thread-local storage alone may take more
 	return e == EINVAL ? create_blocked(t, given, fn, arg) : e;
 }
@@ -244,37 +247,37 @@ static struct {
 	char **argv, **envp;
 } arguments;
 
-// Calls Go's constructor.
-static void start(void)
+// Calls Go's constructor. Returns 0 if libc lacks a function that the runtime needs.
+static int start(void)
 {
-	((void (*)(int, char **, char **))ta_runtime_relocate())(
-		arguments.argc, arguments.argv, arguments.envp);
+	void (*constructor)(int, char **, char **) = (void *)ta_runtime_relocate();
+	if (constructor != NULL)
+		constructor(arguments.argc, arguments.argv, arguments.envp);
+	return constructor != NULL;
 }
 
-// A thread's function: starts the runtime if the process lives for a while.
+// A thread's function: starts the runtime once there is work for it.
 static void *start_later(void *unused)
 {
 	count_out();
-	int tid = ta_waiter_begin();
-	let_host_go_on();
-	if (ta_waiter_wait(tid)) {
+	if (ta_waiter_begin() && ta_waiter_wait()) {
 		ta_runtime_check(); // the host may have set a limit
-		if (ta_flags.Runtime)
-			start();
+		if (ta_flags.Runtime && !start())
+			ta_go_control_stop(TA_STOP_FAILURE);
 	}
 	count_in();
 	return NULL;
 }
 
-// Creates the thread that starts the runtime later, and waits for it to wait.
+// Creates the thread that starts the runtime later.
 static int begin_waiter(void)
 {
 	pthread_t t;
-	__atomic_store_n(&goes_on, 0, __ATOMIC_RELAXED);
-	if (create(&t, NULL, start_later, NULL) != 0)
-		return 0;
-	hold_host();
-	return 1;
+	ta_waiter_expect(1);
+	int e = create(&t, NULL, start_later, NULL);
+	if (e != 0)
+		ta_waiter_expect(0);
+	return e == 0;
 }
 
 // A child that a program of one thread forks before its runtime has started gets a thread that
@@ -282,12 +285,19 @@ static int begin_waiter(void)
 // could have a part of a runtime.
 static int held;
 
-static void hold_waiter(void) { held = counted != NULL && *counted == 1 ? ta_waiter_hold() : 0; }
-
 static void release_waiter(void)
 {
 	if (held != 0)
 		ta_waiter_release(held);
+}
+
+static void hold_waiter(void)
+{
+	held = ta_waiter_hold();
+	if (counted != NULL && *counted == 1)
+		return;
+	release_waiter();
+	held = 0;
 }
 
 static void begin_again(void)
@@ -299,8 +309,7 @@ static void begin_again(void)
 		ta_go_control_stop(TA_STOP_THREAD);
 }
 
-// Runs in place of Go's constructor, and calls it if the runtime is wanted. The functions of libc
-// are found here, where no thread can be loading or closing a library.
+// Runs in place of Go's constructor, and calls it if the runtime is wanted.
 HOT void ta_go_init(int argc, char **argv, char **envp)
 {
 	if (!ta_flags.Runtime)
@@ -311,14 +320,12 @@ HOT void ta_go_init(int argc, char **argv, char **envp)
 		return;
 	}
 	counted = ta_symbol(ta_libc_symbols(), "__nptl_nthreads");
-	int bound = ta_runtime_bind();
 	arguments.argc = argc, arguments.argv = argv, arguments.envp = envp;
-	if (bound && ta_flags.Runtime != TA_RUNTIME_LATER) {
-		start();
-	} else if (bound && begin_waiter()) {
-		ta_own.register_atfork(hold_waiter, release_waiter, begin_again, NULL);
-	} else {
+	int later = ta_flags.Runtime == TA_RUNTIME_LATER;
+	if (!(later ? begin_waiter() : start())) {
 		ta_flags.Runtime = 0;
-		ta_go_control_stop(bound ? TA_STOP_THREAD : TA_STOP_FAILURE);
+		ta_go_control_stop(later ? TA_STOP_THREAD : TA_STOP_FAILURE);
+	} else if (later) {
+		ta_own.register_atfork(hold_waiter, release_waiter, begin_again, NULL);
 	}
 }

@@ -60,22 +60,15 @@ static int find(uintptr_t base)
 	return 1;
 }
 
-int ta_runtime_bind(void)
-{
-	uintptr_t base = (uintptr_t)&__ehdr_start;
-	protect_relro(base, PROT_READ | PROT_WRITE);
-	int found = find(base);
-	protect_relro(base, PROT_READ);
-	return found;
-}
-
 uintptr_t ta_runtime_relocate(void)
 {
 	uintptr_t base = (uintptr_t)&__ehdr_start;
 	protect_relro(base, PROT_READ | PROT_WRITE);
-	relocate(ta_deferred.own, ta_deferred.count);
+	int found = find(base);
+	if (found)
+		relocate(ta_deferred.own, ta_deferred.count);
 	protect_relro(base, PROT_READ);
-	return base + ta_deferred.start;
+	return found ? base + ta_deferred.start : 0;
 }
 
 static int tables_made;

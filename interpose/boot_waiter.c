@@ -1,5 +1,6 @@
 // The thread that waits to start the Go runtime, until it starts it or the program needs to be
-// alone.
+// alone. It looks whether there is work for the runtime after 0.2 s, then each time after twice as
+// long, up to a minute.
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdint.h>
@@ -8,19 +9,15 @@
 #include "exports.h"
 #include "syscall.h"
 
-// futex: the kernel's number of the thread while it waits, negative during a fork, or 0
+// futex: the kernel's number of the thread while it waits, negative during a fork; UNBORN until the
+// thread runs; or 0
 static int waiter;
+
+enum { UNBORN = -0x7fffffff };
 
 static void wake(void)
 {
 	ta_sys4(SYS_futex, (uintptr_t)&waiter, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0);
-}
-
-int ta_waiter_begin(void)
-{
-	int tid = (int)ta_sys4(SYS_gettid, 0, 0, 0, 0);
-	__atomic_store_n(&waiter, tid, __ATOMIC_RELEASE);
-	return tid;
 }
 
 static int become(int from, int to)
@@ -28,31 +25,68 @@ static int become(int from, int to)
 	return __atomic_compare_exchange_n(&waiter, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-int ta_waiter_wait(int tid)
+void ta_waiter_expect(int expected)
+{
+	__atomic_store_n(&waiter, expected ? UNBORN : 0, __ATOMIC_RELEASE);
+}
+
+int ta_waiter_begin(void) { return become(UNBORN, (int)ta_sys4(SYS_gettid, 0, 0, 0, 0)); }
+
+// Sleeps until the time. Returns 0 before that if the thread's number is not now any more, or
+// libc interrupts it to change the user of all threads.
+static int sleeps(int now, const struct timespec *until)
 {
 	enum { WAIT = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG }; // until a time, not for a while
+	return ta_sys(SYS_futex, (uintptr_t)&waiter, WAIT, (uintptr_t)now, (uintptr_t)until, 0,
+			   FUTEX_BITSET_MATCH_ANY) == -ETIMEDOUT;
+}
+
+#define SECOND INT64_C(1000000000)
+
+static void add(struct timespec *t, int64_t ns)
+{
+	ns += t->tv_nsec;
+	t->tv_sec += ns / SECOND;
+	t->tv_nsec = ns % SECOND;
+}
+
+int ta_waiter_wait(void)
+{
 	struct timespec until;
 	ta_sys4(SYS_clock_gettime, CLOCK_MONOTONIC, (uintptr_t)&until, 0, 0);
-	until.tv_nsec += 200000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	uintptr_t limit = (uintptr_t)&until;
-	for (int now; (now = __atomic_load_n(&waiter, __ATOMIC_ACQUIRE)) != 0;) {
-		if (limit == 0 && become(tid, 0))
-			return 1;
-		if (limit == 0 && now > 0)
-			continue;
-		// libc interrupts it to change the user of all threads
-		if (ta_sys(SYS_futex, (uintptr_t)&waiter, WAIT, (uintptr_t)now, limit, 0,
-				FUTEX_BITSET_MATCH_ANY) == -ETIMEDOUT)
-			limit = 0;
+	int64_t pause = SECOND / 5;
+	add(&until, pause);
+	for (int due = 0, now; (now = __atomic_load_n(&waiter, __ATOMIC_ACQUIRE)) != 0;) {
+		if (due && now > 0) {
+			if (become(now, 0))
+				return 1;
+		} else if (sleeps(now, due ? NULL : &until)) {
+			due = ta_go_control_due() != 0;
+			pause = pause < 30 * SECOND ? 2 * pause : pause;
+			add(&until, pause);
+		}
 	}
 	return 0;
 }
 
+static void doze(void)
+{
+	struct timespec step = {.tv_nsec = 20000};
+	ta_sys4(SYS_nanosleep, (uintptr_t)&step, 0, 0, 0);
+}
+
+// The thread's number once it runs, which it does soon; or 0.
+static int born(void)
+{
+	int tid = 0;
+	for (int i = 0; i < 1000 && (tid = __atomic_load_n(&waiter, __ATOMIC_ACQUIRE)) == UNBORN; i++)
+		doze();
+	return tid;
+}
+
 int ta_waiter_hold(void)
 {
-	int tid = __atomic_load_n(&waiter, __ATOMIC_RELAXED);
+	int tid = born();
 	return tid > 0 && become(tid, -tid) ? tid : 0;
 }
 
@@ -64,9 +98,9 @@ void ta_waiter_release(int tid)
 
 void ta_waiter_dismiss(void)
 {
-	struct timespec step = {.tv_nsec = 20000};
 	if (__atomic_load_n(&waiter, __ATOMIC_RELAXED) == 0 || !ta_thread_is_ours())
 		return;
+	born();
 	int tid = __atomic_exchange_n(&waiter, 0, __ATOMIC_ACQ_REL);
 	if (tid == 0)
 		return;
@@ -74,5 +108,5 @@ void ta_waiter_dismiss(void)
 	wake();
 	// The loop has an end because the caller may be a signal handler that the thread waits for.
 	for (int i = 0; i < 1000 && ta_sys4(SYS_tgkill, ta_pid(), tid, 0, 0) == 0; i++)
-		ta_sys4(SYS_nanosleep, (uintptr_t)&step, 0, 0, 0);
+		doze();
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/alloc"
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 	"tieralloc/stats/profile"
@@ -51,6 +52,13 @@ func ControlStop(why uintptr) {
 	l.Text("tieralloc: ")
 	l.Text(what)
 	l.Tell()
+}
+
+// ControlDue reports whether there is work for the control plane: not in a process with less memory
+// than one huge page that nobody watches, such as a shell, whose own calls do the little there is.
+func ControlDue() bool {
+	const least = 2 << 20
+	return config.InForce.Live || alloc.Committed() >= least
 }
 
 // ControlAgain notes that a forked child will have a control plane.

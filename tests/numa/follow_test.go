@@ -34,7 +34,7 @@ func TestFollow(t *testing.T) {
 			}},
 		// The library takes a sample each second, at most.
 		{name: "churn", env: follow + "TA_NORMAL_HARD=32M TA_NORMAL_SOFT=24M",
-			script: "/guest/churn 0 1 40", judge: churnFollowed},
+			script: "/guest/churn 0 1 600", judge: churnFollowed},
 		{name: "room between samples", env: follow + "TA_NORMAL_HARD=48M TA_PURGE_DELAY=0",
 			script: "/guest/room 15", judge: func(t *testing.T, r *results) {
 				if t.Log(r.stdout); r.numbers(t, "moved")[0][0] == 0 {

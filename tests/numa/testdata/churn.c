@@ -1,17 +1,15 @@
 /* Four threads allocate, write and free blocks of all sizes while the main thread looks at
  * where the process's memory is, so many times: of all mappings with a memory policy, which are the
  * library's under a cap, it adds up the pages on the first nodes, as many as the second argument
- * says from the node that the first one names on. With a third argument it goes on for so many
- * seconds at least. It prints the most and the last in bytes.
+ * says from the node that the first one names on. The third argument is the number of samples. It
+ * prints the most and the last in bytes.
  *
  *   most BYTES last BYTES
  */
 #include "guest.h"
 #include <pthread.h>
-#include <time.h>
 
 #define THREADS 4
-#define SAMPLES 150
 #define BLOCKS  96
 
 static volatile int stop;
@@ -70,11 +68,10 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
 	long most = 0, last = 0;
-	MUST(argc >= 3);
-	time_t until = time(NULL) + (argc > 3 ? atoi(argv[3]) : 0);
+	MUST(argc == 4);
 	for (long i = 0; i < THREADS; i++)
 		MUST(pthread_create(&threads[i], NULL, churn, (void *)i) == 0);
-	for (int k = 0; k < SAMPLES || time(NULL) < until; k++) {
+	for (int k = 0; k < atoi(argv[3]); k++) {
 		last = on_nodes(atoi(argv[1]), atoi(argv[2]));
 		most = last > most ? last : most;
 		usleep(2000);
