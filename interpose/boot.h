@@ -102,7 +102,7 @@ void ta_runtime_check(void);
 // The thread that waits to start the runtime: it is about to be made, or is not; whether it is
 // still wanted; whether it shall start the runtime. Until then the host may dismiss it, and do
 // without background work. It is gone then, for the kernel too. Between hold, which returns its
-// number if it waits, and release it does not start the runtime.
+// number if a child shall have one, too, and release it does not start the runtime.
 void ta_waiter_expect(int expected);
 int ta_waiter_begin(void);
 int ta_waiter_wait(void);

@@ -1,6 +1,7 @@
 // The thread that waits to start the Go runtime, until it starts it or the program needs to be
 // alone. It looks whether there is work for the runtime after 0.2 s, then each time after twice as
-// long, up to a minute.
+// long, up to a minute. Only a child that is forked before the first time gets a thread of its own:
+// servers fork at their start, shells always.
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdint.h>
@@ -12,6 +13,8 @@
 // futex: the kernel's number of the thread while it waits, negative during a fork; UNBORN until the
 // thread runs; or 0
 static int waiter;
+
+static int looked; // the thread has looked once
 
 enum { UNBORN = -0x7fffffff };
 
@@ -62,6 +65,7 @@ int ta_waiter_wait(void)
 				return 1;
 		} else if (sleeps(now, due ? NULL : &until)) {
 			due = ta_go_control_due() != 0;
+			__atomic_store_n(&looked, 1, __ATOMIC_RELAXED);
 			pause = pause < 30 * SECOND ? 2 * pause : pause;
 			add(&until, pause);
 		}
@@ -86,7 +90,7 @@ static int born(void)
 
 int ta_waiter_hold(void)
 {
-	int tid = born();
+	int tid = __atomic_load_n(&looked, __ATOMIC_RELAXED) ? 0 : born();
 	return tid > 0 && become(tid, -tid) ? tid : 0;
 }
 
