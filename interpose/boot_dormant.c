@@ -232,13 +232,17 @@ HOT static int limited(int resource)
 }
 
 // The runtime reserves more than a gigabyte of addresses, and ends the process when it gets no
-// memory. So it is not started under a limit of the address space.
+// memory. So it is not started under a limit of the address space. Nor is it where libc would call
+// the program's own malloc in its threads: that of an interpreter may be for one thread only.
 HOT void ta_runtime_check(void)
 {
-	if (!ta_flags.Runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
+	if (!ta_flags.Runtime)
+		return;
+	int limit = limited(RLIMIT_AS) || limited(RLIMIT_DATA);
+	if (!limit && !ta_symbol_of_program("malloc"))
 		return;
 	ta_flags.Runtime = 0;
-	ta_go_control_stop(TA_STOP_LIMIT);
+	ta_go_control_stop(limit ? TA_STOP_LIMIT : TA_STOP_MALLOC);
 }
 
 // What Go's constructor gets.

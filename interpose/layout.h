@@ -45,6 +45,7 @@
 #define TA_STOP_THREAD 0x2ull
 #define TA_STOP_MEMORY 0x3ull
 #define TA_STOP_FAILURE 0x4ull
+#define TA_STOP_MALLOC 0x5ull
 #define TA_HOW_NEW 0x100ull
 #define TA_HOW_ARRAY 0x200ull
 #define TA_HOW_ANY 0x300ull

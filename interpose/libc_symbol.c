@@ -121,6 +121,14 @@ HOT void *ta_symbol_next(const char *name) { return first_from(after, us, name);
 
 HOT int ta_symbols_in_front(void) { return after != head; }
 
+int ta_symbol_of_program(const char *name)
+{
+	if (head == NULL || !ta_symbols_in_front())
+		return 0;
+	struct ta_symbols s = ta_symbols_of(head->l_addr, head->l_ld);
+	return ta_symbol(&s, name) != NULL;
+}
+
 HOT void *ta_symbol_first(const char *name)
 {
 	return find_objects() ? first_from(head, NULL, name) : NULL;

@@ -53,6 +53,9 @@ void *ta_symbol_next(const char *name);
 // The function of that name in the first object of the program that has it, ours included.
 void *ta_symbol_first(const char *name);
 
+// Whether the program itself has a function of that name, and is searched before this library.
+int ta_symbol_of_program(const char *name);
+
 // Whether the library is searched before libc: preloaded or linked, not loaded by dlopen.
 int ta_symbols_in_front(void);
 

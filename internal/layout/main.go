@@ -80,6 +80,7 @@ func write(w io.Writer) {
 		{"TA_STOP_THREAD", process.StopThread},
 		{"TA_STOP_MEMORY", process.StopMemory},
 		{"TA_STOP_FAILURE", process.StopFailure},
+		{"TA_STOP_MALLOC", process.StopMalloc},
 		{"TA_HOW_NEW", alloc.HowNew},
 		{"TA_HOW_ARRAY", alloc.HowArray},
 		{"TA_HOW_ANY", alloc.HowAny},

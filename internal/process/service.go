@@ -18,6 +18,7 @@ const (
 	StopThread         // a thread of the Go runtime could not be created
 	StopMemory         // the Go runtime could not get memory
 	StopFailure        // another failure
+	StopMalloc         // the program has a malloc of its own, which may be for one thread only
 )
 
 var (
@@ -25,8 +26,9 @@ var (
 	unserved       bool // a forked child without a control plane
 )
 
-// ControlStop stops the control plane and prints one line (but for StopHost), also where several
-// threads find that it cannot go on, each for its own reason.
+// ControlStop stops the control plane and prints one line, but none for StopHost, nor where a
+// program with a malloc of its own loses background work, of which it has none. Several threads may
+// find that it cannot go on, each for its own reason.
 func ControlStop(why uintptr) {
 	if !atomic.CompareAndSwapUint32(&controlStopped, 0, 1) {
 		return
@@ -40,6 +42,11 @@ func ControlStop(why uintptr) {
 	switch why {
 	case StopHost:
 		return
+	case StopMalloc:
+		if config.InForce.Log == config.LogOff {
+			return
+		}
+		what = "TA_LOG has no effect in a program with a malloc of its own"
 	case StopLimit:
 		what = "TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, " +
 			"ulimit -d)"

@@ -220,4 +220,11 @@ func TestOwnMalloc(t *testing.T) {
 			t.Errorf("%s: %+v", env, r)
 		}
 	}
+	page := "TA_STATS_LIVE=" + t.TempDir() + "/%p"
+	clean(t, preloaded(t, []string{"TA_BACKGROUND=1", page}, prog, "waits"))
+	r := preloaded(t, []string{"TA_LOG=error"}, prog, "waits")
+	if r.Status != 0 || r.Stdout != "done\n" ||
+		!oneLine(r.Stderr, "TA_LOG has no effect in a program with a malloc of its own") {
+		t.Errorf("with a log: %+v", r)
+	}
 }

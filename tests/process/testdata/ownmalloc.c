@@ -1,5 +1,6 @@
-// A program that brings its own malloc, as those that link an allocator in do.
-// Nothing of the library's may serve it, and the two must not mix.
+// A program that brings its own malloc, as those that link an allocator in do. Nothing of the
+// library's may serve it, the two must not mix, and no thread but the program's calls it. With an
+// argument it lives for a while.
 #include "common.h"
 #include <dlfcn.h>
 #include <malloc.h>
@@ -8,8 +9,15 @@ static char arena[64 * 1024 * 1024] __attribute__((aligned(4096)));
 static size_t used;
 static int made;
 
+static void by_program(void)
+{
+	if (gettid() != getpid())
+		write(1, "another thread\n", 15), _exit(9);
+}
+
 void *memalign(size_t a, size_t n)
 {
+	by_program();
 	size_t at = (__atomic_fetch_add(&used, n + a + 16, __ATOMIC_SEQ_CST) + 16 + a - 1) & ~(a - 1);
 	if (at + n > sizeof arena)
 		return NULL;
@@ -20,6 +28,7 @@ void *memalign(size_t a, size_t n)
 void *malloc(size_t n) { return memalign(16, n); }
 void free(void *p)
 {
+	by_program();
 	if (p != NULL && ((char *)p < arena || (char *)p >= arena + sizeof arena))
 		write(1, "foreign block\n", 14), _exit(9);
 }
@@ -66,8 +75,10 @@ void _exit(int status)
 
 extern unsigned long pthread_self(void);
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1)
+		usleep(600000);
 	CHECK(prctl(15, (unsigned long)"name", 0, 0, 0) == 0 &&
 		pthread_setname_np(pthread_self(), "name") == 0);
 	CHECK(dlclose(dlopen("libm.so.6", 2)) == 0 && dlclose(dlopen("libm.so.6", 2 | 8)) == 0);
