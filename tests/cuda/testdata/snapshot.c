@@ -2,6 +2,14 @@
 // again; "wait" says that it is ready, and waits to be killed.
 #include "common.h"
 #include "tieralloc.h"
+#include <time.h>
+
+static long now(void) // nanoseconds
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
 
 static void fill(CUstream a, CUstream b, CUdeviceptr *kept)
 {
@@ -46,10 +54,13 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		pause();
 	}
+	long begun = now();
 	SHOW(cu.cuMemAlloc_v2(&q, 60 * MIB));
+	long until = now() + 51 * (now() - begun); // snapshots have a fiftieth of a thread's time
 	if (strcmp(mode, "again") == 0) {
 		OK(cu.cuMemFree_v2(kept[1]));
-		usleep(200000);
+		while (now() < until)
+			usleep(1000);
 		SHOW(cu.cuMemAlloc_v2(&q, 61 * MIB));
 	}
 	return 0;
