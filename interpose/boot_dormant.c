@@ -63,9 +63,9 @@ void ta_runtime_ready(void)
 	let_host_go_on();
 }
 
-// Waits for the runtime, which takes a few milliseconds. TA_LOG_FILE is opened
-// before the host can change its folder or user. The wait ends after two seconds, because the host
-// must run even if the runtime does not.
+// Waits for the runtime, which takes a few milliseconds. TA_LOG_FILE is opened before the host can
+// change its folder or user. The wait ends after two seconds, because the host must run even if the
+// runtime does not.
 static void hold_host(void)
 {
 	struct timespec step = {.tv_nsec = 100000000};
@@ -284,9 +284,9 @@ static int begin_waiter(void)
 	return e == 0;
 }
 
-// A child that a program of one thread forks before its runtime has started gets a thread that
-// waits, too: many a server begins so. The thread of the parent is held meanwhile, else the child
-// could have a part of a runtime.
+// A child that a program of one thread forks in its first 0.2 s gets a thread that waits, too: many
+// a server begins so. The thread of the parent is held meanwhile, else the child could have a part
+// of a runtime.
 static int held;
 
 static void release_waiter(void)

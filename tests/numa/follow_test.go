@@ -32,7 +32,6 @@ func TestFollow(t *testing.T) {
 					t.Errorf("%s were on node 0", kib(most))
 				}
 			}},
-		// The library takes a sample each second, at most.
 		{name: "churn", env: follow + "TA_NORMAL_HARD=32M TA_NORMAL_SOFT=24M",
 			script: "/guest/churn 0 1 600", judge: churnFollowed},
 		{name: "room between samples", env: follow + "TA_NORMAL_HARD=48M TA_PURGE_DELAY=0",
