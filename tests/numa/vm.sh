@@ -59,14 +59,17 @@ for pair in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio 
 done
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/vm.XXXXXX")
-qemu=''
 # shellcheck disable=SC2317 # called by the trap
 tidy() {
-	[[ -z $qemu ]] || kill "$qemu" 2>/dev/null || true
+	local guest
+	guest=$(jobs -p) # not a variable set from $!, before which a signal may come
+	[[ -z $guest ]] || kill "$guest" 2>/dev/null || true
 	rm -rf -- "$tmp"
 }
 trap tidy EXIT
-trap 'exit 125' HUP INT TERM
+# The kernel sends a parent's death to its children once for each of its threads that ends: the
+# second time is not to end tidy.
+trap 'trap "" HUP INT TERM; exit 125' HUP INT TERM
 
 # Prints the path of the kernel, which is fetched unless it has been before. Weighted
 # interleaving came with Linux 6.9, memory tiers by HMAT with 6.11.
@@ -214,10 +217,8 @@ boot() {
 		-append "console=ttyS0 8250.nr_uarts=3 quiet no_timer_check panic=-1 oops=panic $words" \
 		-serial "file:$tmp/console" -chardev stdio,id=output,signal=off -serial chardev:output \
 		-serial "file:$tmp/archive" </dev/null &
-	qemu=$!
 	ended=0
-	wait "$qemu" || ended=$?
-	qemu=''
+	wait $! || ended=$?
 }
 
 boot
