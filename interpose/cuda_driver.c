@@ -39,11 +39,14 @@ static int resolve(void *lib)
 
 // The handle is kept, so that the driver stays loaded: functions of this library, whose addresses
 // the program has, call it. NVIDIA's own library never unloads either.
+//
+// Nsight Compute preloads a library that stands for the driver. Its dlopen opens the first library
+// that has a function dlopen in the driver's place, which is this one if it is preloaded before.
 static NOINLINE int look(void)
 {
 	int saved = errno;
 	void *lib = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
-	int found = lib == NULL ? UNSEEN : resolve(lib);
+	int found = lib == NULL ? UNSEEN : resolve(ta_symbols_ours(lib) ? RTLD_NEXT : lib);
 	if (found != UNSEEN)
 		ta_fork_mark();
 	__atomic_store_n(&state, found, __ATOMIC_RELEASE);

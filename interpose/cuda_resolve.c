@@ -87,7 +87,7 @@ static int is_there(const struct entry *e, void *caller)
 int ta_cuda_has(void *handle, const char *name, void *caller)
 {
 	const struct entry *e = entry_of(name);
-	return e != NULL && (handle != RTLD_NEXT || !is_there(e, caller));
+	return ta_symbols_ours(handle) || (e != NULL && (handle != RTLD_NEXT || !is_there(e, caller)));
 }
 
 static int switched_off(void)
@@ -120,16 +120,17 @@ static void *without_us(const struct entry *e, void *caller)
 	return next != NULL ? next : f;
 }
 
-// dlsym for a name that the library has a function of, with the program's return address. In a
-// preloaded process the library's function is the first that a search of all objects finds. The
-// program gets it only if the real one exists.
+// dlsym for a name that the library has a function of, or for the library's own handle, with the
+// program's return address. In a preloaded process the library's function is the first that a
+// search of all objects finds. The program gets it only if the real one exists.
 void *ta_cuda_dlsym(void *handle, const char *name)
 {
 	const struct entry *e = entry_of(name);
 	void *caller = CALLER, *f;
 	ta_cuda_find(); // before the search, whose error dlerror must report
-	f = ta_dlsym(handle, name);
-	if (f == ours(e)) {
+	// the library's own handle, if it has no such function, stands for the driver's
+	f = ta_dlsym(e != NULL ? handle : RTLD_NEXT, name);
+	if (e != NULL && f == ours(e)) {
 		f = without_us(e, caller);
 		if (e->real == NO_DRIVER)
 			return f == NULL || switched_off() ? f : ours(e);

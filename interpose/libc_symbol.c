@@ -119,6 +119,9 @@ HOT static void *first_from(struct link_map *m, const struct link_map *skip, con
 
 HOT void *ta_symbol_next(const char *name) { return first_from(after, us, name); }
 
+// libc's handle of an object is its link_map.
+int ta_symbols_ours(const void *handle) { return us != NULL && handle == us; }
+
 HOT int ta_symbols_in_front(void) { return after != head; }
 
 int ta_symbol_of_program(const char *name)

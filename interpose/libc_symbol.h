@@ -56,6 +56,9 @@ void *ta_symbol_first(const char *name);
 // Whether the program itself has a function of that name, and is searched before this library.
 int ta_symbol_of_program(const char *name);
 
+// Whether a handle of dlopen is this library's.
+int ta_symbols_ours(const void *handle);
+
 // Whether the library is searched before libc: preloaded or linked, not loaded by dlopen.
 int ta_symbols_in_front(void);
 

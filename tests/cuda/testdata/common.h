@@ -125,7 +125,9 @@ static __attribute__((unused)) CUcontext load(void)
 	CHECK((cu.name = (CUresult(*)(__VA_ARGS__))dlsym(lib, #name)) != NULL, #name);
 	PROGRAM(FETCH)
 #define CONTROL_FETCH(type, name, ...) \
-	CHECK((fake.name = (type(*)(__VA_ARGS__))dlsym(lib, #name)) != NULL, #name);
+	if ((fake.name = (type(*)(__VA_ARGS__))dlsym(lib, #name)) == NULL) \
+		fake.name = (type(*)(__VA_ARGS__))dlsym(RTLD_DEFAULT, #name); \
+	CHECK(fake.name != NULL, #name);
 	CONTROL(CONTROL_FETCH)
 	OK(cu.cuInit(0));
 	OK(cu.cuDevicePrimaryCtxRetain(&c, 0));
