@@ -199,9 +199,11 @@ static void *work(void *given)
 // Creates a thread for the Go runtime, which is the only caller. Go's constructor makes the first
 // call. Handlers of the host must never run on the stack of a goroutine; internal/postlink says
 // which signals the runtime unblocks. If the system refuses a thread, cgo would end the process. So
-// this function reports success and ends the control plane.
+// this function reports success and ends the control plane. First it tries again for 0.2 s, as cgo
+// does: the kernel refuses threads while another thread is in execve, which may fail.
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
+	enum { TRIES = 20 };
 	static int calls;
 	if (!ta_flags.Runtime)
 		return 0;
@@ -211,6 +213,12 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 	if (w != NULL)
 		*w = (struct work){fn, arg};
 	int e = w != NULL ? create(t, a, work, w) : EAGAIN;
+	int waits = w != NULL && (!first || ta_flags.Runtime == TA_RUNTIME_LATER); // not the host
+	for (int tries = 1; e == EAGAIN && waits && tries <= TRIES; tries++) {
+		int64_t ms[2] = {0, tries * 1000000};
+		ta_sys4(SYS_nanosleep, (uintptr_t)ms, 0, 0, 0);
+		e = create(t, a, work, w);
+	}
 	if (e != 0)
 		free(w);
 	if (e != 0 && !first)
