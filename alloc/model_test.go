@@ -2,8 +2,11 @@ package alloc
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"os"
 	"slices"
+	"sync"
 
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
@@ -135,24 +138,44 @@ func (m *model) check() error {
 	return nil
 }
 
-// notZero is the address of a word that is not zero, or 0. Of blocks above 64 KiB
-// it reads a word of each memory page and the last: reading makes them resident.
+// notZero is the address of a word that is not zero, or 0. Of larger blocks it reads only the pages
+// that were ever touched: the others are zero, and reading them would make them resident.
 func notZero(addr, n uintptr) uintptr {
-	n &^= 7
-	if n == 0 {
-		return 0
+	end := addr + n&^7
+	touched := func(uintptr) bool { return true }
+	if n > 2*raw.Page {
+		touched = touchedPages(addr, n)
 	}
-	step := uintptr(8)
-	if n > 64<<10 {
-		step = raw.Page
-	}
-	for at := addr; at < addr+n; at += step {
-		if raw.Load(at) != 0 {
-			return at
+	for at := addr; at < end; {
+		next := min(at&^(raw.Page-1)+raw.Page, end)
+		if touched(at) {
+			for ; at < next; at += 8 {
+				if raw.Load(at) != 0 {
+					return at
+				}
+			}
 		}
-	}
-	if raw.Load(addr+n-8) != 0 {
-		return addr + n - 8
+		at = next
 	}
 	return 0
+}
+
+var pagemap = sync.OnceValue(func() *os.File {
+	file, _ := os.Open("/proc/self/pagemap")
+	return file
+})
+
+// touchedPages tells which pages of n bytes at addr are in memory or swapped out. Where the kernel
+// does not say, it is all of them.
+func touchedPages(addr, n uintptr) func(at uintptr) bool {
+	const entry, present, swapped = 8, 1 << 63, 1 << 62
+	first := addr / raw.Page
+	entries := make([]byte, entry*((addr+n-1)/raw.Page-first+1))
+	if _, err := pagemap().ReadAt(entries, int64(entry*first)); err != nil {
+		return func(uintptr) bool { return true }
+	}
+	return func(at uintptr) bool {
+		i := entry * (at/raw.Page - first)
+		return binary.LittleEndian.Uint64(entries[i:])&(present|swapped) != 0
+	}
 }
