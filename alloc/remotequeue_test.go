@@ -185,6 +185,8 @@ func TestRemoteQueueTake(t *testing.T) {
 		if from.pushQueue(r, ground+16*i) {
 			want += uint64(i)
 			i++
+		} else { // it is full
+			runtime.Gosched()
 		}
 	}
 	ended.Store(true)
