@@ -47,7 +47,7 @@ func TestSmallGroup(t *testing.T) {
 	dir := memoryGroup(t, 64)
 	prog := testlib.CC(t, "phases.c")
 	for _, env := range [][]string{nil, {"TA_PURGE_DELAY=3600s"}} {
-		for range 5 {
+		for range 2 {
 			r := testlib.Run(t, testlib.Cmd{Args: inGroup(dir, testlib.Lib(t), prog),
 				Env: append(append([]string{}, quiet...), env...)})
 			if clean(t, r); r.Status != 0 {

@@ -25,9 +25,10 @@ static size_t next_size(size_t n)
 // Dirties memory of every size, frees it, and gets it again with calloc.
 static void calloc_reused(void)
 {
-	enum { K = 3 };
 	for (size_t n = 1; n <= 8 * MIB + 1; n = next_size(n)) {
-		void *p[K];
+		enum { MOST = 3 };
+		void *p[MOST];
+		int K = n < MIB ? MOST : 1;
 		for (int round = 0; round < 2; round++) {
 			for (int i = 0; i < K; i++) {
 				p[i] = malloc(n);

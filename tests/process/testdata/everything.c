@@ -8,7 +8,7 @@
 static void work(void)
 {
 	void *p[200] = {NULL};
-	for (unsigned i = 0, x = 1; i < 20000; i++, x = x * 1664525 + 1013904223) {
+	for (unsigned i = 0, x = 1; i < 6000; i++, x = x * 1664525 + 1013904223) {
 		size_t n = (x >> 4) % (i % 50 == 0 ? 3 << 20 : 3000);
 		void **q = &p[(x >> 20) % 200];
 		switch (x >> 30) {

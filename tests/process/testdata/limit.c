@@ -166,7 +166,7 @@ static void lowered(void)
 	CHECK(got > 300, "only %d MiB", got);
 	drop(got);
 	soft_limit(16 * MIB);
-	for (int i = 0; i < 150000; i++) {
+	for (int i = 0; i < 50000; i++) {
 		CHECK(malloc(hide_size(1ul << 40)) == NULL && errno == ENOMEM);
 		if (i % 500 == 0)
 			usleep(1000); // for the log

@@ -43,19 +43,18 @@ static const size_t sizes[] = {1, 15, 16, 17, 100, 128, 129, 1000, 1024, 1025, 5
 
 static int all(const char *p, int value, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (p[i] != (char)value)
-			return 0;
-	return 1;
+	return n == 0 || (p[0] == (char)value && memcmp(p, p + 1, n - 1) == 0);
 }
 
-// Leaves garbage where the next blocks of the size will be.
+// Leaves garbage where the next blocks of the size will be; one is enough of those that have
+// memory of their own.
 static void soil(size_t n, int flags)
 {
 	void *p[4];
-	for (int i = 0; i < 4; i++)
+	int blocks = n < MIB ? 4 : 1;
+	for (int i = 0; i < blocks; i++)
 		memset(p[i] = mallocx(n, flags), 0xee, n);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < blocks; i++)
 		dallocx(p[i], flags);
 }
 
@@ -72,7 +71,9 @@ static void real_size(void)
 			CHECK(said >= n && real >= said && real <= most && malloc_usable_size(p) == real,
 				"%zu, alignment %d: nallocx %zu, sallocx %zu", n, lg, said, real);
 			CHECK(xallocx(p, n, 0, lg | place) >= n);
-			memset(p, 1, real);
+			if (lg == 0)
+				memset(p, 1, real);
+			p[0] = p[real - 1] = 1;
 			sdallocx(p, i % 2 ? n : real, lg | place);
 		}
 	CHECK(nallocx(SIZE_MAX / 2, 0) == 0 && mallocx(hide((void *)(SIZE_MAX / 2)) - NULL, 0) == NULL);
@@ -83,6 +84,8 @@ static void clear(void)
 {
 	for (int lg = 0; lg <= 12; lg += 6)
 		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+			if (lg == 6 && sizes[i] >= MIB)
+				continue; // it is aligned to more in any case
 			size_t n = sizes[i], more = n + n / 3 + 1;
 			int flags = lg | ZERO | place;
 			soil(n, lg | place), soil(more, lg | place);

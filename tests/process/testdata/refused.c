@@ -13,10 +13,12 @@ static void missed(void)
 	__atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
 }
 
-// Every byte up to a page, then a few of each page, tell their place and the seed.
+// Every byte up to a page, then a few of each page, and far inside one of every fourth page tell
+// their place and the seed.
 static size_t next(size_t i, size_t n)
 {
-	return i < 4096 || i + 1 == n ? i + 1 : i + 509 < n ? i + 509 : n - 1;
+	size_t step = i < 4096 ? 1 : i < 65536 ? 509 : 16381;
+	return i + 1 == n || i + step < n ? i + step : n - 1;
 }
 static char mark(size_t i, int seed) { return (char)(i * 31 ^ i >> 9 ^ (size_t)seed * 77); }
 
