@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the library's tests and measurements that need a CUDA device.
 #
-#   run.sh [-l LIB] [-o FOLDER] [-t SECONDS] [-r] [PART...]
+#   run.sh [-l LIB] [-o FOLDER] [-n ROUNDS] [-t SECONDS] [-r] [PART...]
 #
 # PARTS, all of them without one. A part ends within 8 minutes; what has not been run by then fails.
 #   unmodified   programs that know nothing of us, plain and preloaded: same results, time
@@ -21,6 +21,7 @@
 #
 #   -l LIB      the library, default build/libtieralloc.so
 #   -o FOLDER   where programs are built and figures left, default a temporary one
+#   -n ROUNDS   how often part sequences runs each sequence at most, 1 to 9, default 3
 #   -t SECONDS  how long each storm of parts reuse and async goes on, 1 to 120, default 20
 #   -r          all that a part needs is required: without it this fails instead of saying so
 #
@@ -34,15 +35,16 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # for the parts
 python=$here/../../python
-lib=$here/../../build/libtieralloc.so out='' require='' seconds=20
+lib=$here/../../build/libtieralloc.so out='' require='' most_rounds=3 seconds=20
 all_parts=(unmodified sequences warmup reuse peer limits ipc train managed manager heap async regions memcheck)
 usage() {
 	awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" >&2
 	exit 2
 }
-while getopts l:o:t:r option; do
+while getopts l:n:o:t:r option; do
 	case $option in
 	l) lib=$OPTARG ;;
+	n) most_rounds=$OPTARG ;;
 	o) out=$OPTARG ;;
 	t) seconds=$OPTARG ;;
 	r) require=yes ;;
@@ -57,6 +59,10 @@ for part in "${parts[@]}"; do
 done
 if ! [[ $seconds =~ ^[1-9][0-9]{0,2}$ ]] || ((seconds > 120)); then
 	echo "run.sh: -t $seconds: expected 1 to 120 seconds" >&2
+	exit 2
+fi
+if ! [[ $most_rounds =~ ^[1-9]$ ]]; then
+	echo "run.sh: -n $most_rounds: expected 1 to 9 rounds" >&2
 	exit 2
 fi
 lib=$(readlink -f "$lib")

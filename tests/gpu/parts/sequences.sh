@@ -26,8 +26,8 @@ print(os.path.dirname(torch.__file__), int(torch._C._GLIBCXX_USE_CXX11_ABI), sep
 		{ tail -20 "$out/sequences.log"; row FAIL "sequences.cpp does not compile"; return; }
 	: >"$out/sequences.txt"
 	: >"$out/sequences.failed"
-	# Three rounds, or as many as there is time for.
-	while ((rounds < 3 && (rounds == 0 || SECONDS + took < part_end))); do
+	# All rounds, or as many as there is time for.
+	while ((rounds < most_rounds && (rounds == 0 || SECONDS + took < part_end))); do
 		began=$SECONDS
 		for s in "${sequence_names[@]}"; do
 			timed ours "$s" preload "$out/sequences" ours 5

@@ -24,6 +24,7 @@ func script(t *testing.T, env []string, args ...string) result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	library := testlib.CC(t, "library.c", "-shared", "-fPIC")
 	bin := t.TempDir()
 	for _, name := range []string{"nvidia-smi", "nvcc", "compute-sanitizer", "python3"} {
 		if err := os.Symlink(stub, filepath.Join(bin, name)); err != nil {
@@ -32,7 +33,7 @@ func script(t *testing.T, env []string, args ...string) result {
 	}
 	run := filepath.Join(testlib.Root(), "tests", "gpu", "run.sh")
 	r := testlib.Run(t, testlib.Cmd{
-		Args: append([]string{"bash", run, "-l", testlib.Lib(t), "-o", t.TempDir()}, args...),
+		Args: append([]string{"bash", run, "-l", library, "-o", t.TempDir()}, args...),
 		Env: append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"),
 			"STUB_PYTHON=" + systemPython(t)}, env...),
 	})
@@ -86,10 +87,15 @@ func TestAllHold(t *testing.T) {
 // every part.
 func TestNothingTested(t *testing.T) {
 	for _, how := range []string{"silent", "crash", "wrong"} {
+		r := script(t, []string{"STUB=" + how}, "-n", "1", "-r")
+		if len(r.rows["ok"]) != 0 || r.status != 1 {
+			t.Errorf("%s: status %d\n%s", how, r.status, r.all)
+		}
 		for _, part := range parts {
-			r := script(t, []string{"STUB=" + how}, "-r", part)
-			if len(r.rows["ok"]) != 0 || len(r.rows["FAIL"]) == 0 || r.status != 1 {
-				t.Errorf("%s, %s: status %d\n%s", how, part, r.status, r.all)
+			_, rows, _ := strings.Cut(r.all, "== "+part+"\n")
+			rows, _, _ = strings.Cut(rows, "\n== ")
+			if rows, _, _ = strings.Cut(rows, "\n\n"); !strings.Contains("\n"+rows, "\nFAIL ") {
+				t.Errorf("%s, %s: no row failed\n%s", how, part, r.all)
 			}
 		}
 	}
@@ -118,7 +124,8 @@ func TestOneFails(t *testing.T) {
 		{"async", " cupy_async ", "wrong", []string{"async, CuPy, MemoryAsyncPool"}},
 		{"manager", " limit ", "crash", []string{"manager, limit, cupy"}},
 	} {
-		r := script(t, []string{"STUB=" + c.how, "STUB_ONLY=" + c.only}, "-r", c.part)
+		r := script(t, []string{"STUB=" + c.how, "STUB_ONLY=" + c.only}, "-n", "1", "-r",
+			c.part)
 		if len(r.rows["FAIL"]) != len(c.fail) || r.status != 1 ||
 			len(r.rows["ok"]) == 0 && c.part != "warmup" {
 			t.Errorf("%v: status %d\n%s", c, r.status, r.all)
@@ -196,7 +203,7 @@ func TestPrefetchLimit(t *testing.T) {
 
 func TestWrongUse(t *testing.T) {
 	for _, args := range [][]string{{"nothing"}, {"-x"}, {"-t", "0"}, {"-t", "121"}, {"-t", "x"},
-		{"-l", "/no/such/lib"}, {"ipc", ""}} {
+		{"-n", "0"}, {"-n", "10"}, {"-l", "/no/such/lib"}, {"ipc", ""}} {
 		if r := script(t, nil, args...); r.status != 2 || len(r.rows) != 0 {
 			t.Errorf("%q: status %d\n%s", args, r.status, r.all)
 		}
