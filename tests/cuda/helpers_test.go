@@ -51,10 +51,14 @@ func makeDrivers() error {
 			"-Wl,-soname,libcudart.so.13",
 			"-o", filepath.Join(dir, "libcudart.so.13")}, shared...)
 	}
+	// Of the drivers' sources one differs by the version.
+	const differs = "fake/managed.c"
+	sources = slices.DeleteFunc(sources, func(name string) bool { return name == differs })
+	common := filepath.Join(drivers, "common.o")
 	driver := func(dir, version string) []string {
-		return append(append(append([]string{}, sources...), "-DFAKE_CUDA="+version,
+		return append([]string{differs, common, "-DFAKE_CUDA=" + version,
 			"-Wl,-soname,libcuda.so.1",
-			"-o", filepath.Join(dir, "libcuda.so.1")), shared...)
+			"-o", filepath.Join(dir, "libcuda.so.1")}, shared...)
 	}
 	for _, version := range []string{"11", "12"} {
 		if err := os.Mkdir(filepath.Join(drivers, version), 0o755); err != nil {
@@ -62,6 +66,7 @@ func makeDrivers() error {
 		}
 	}
 	for _, args := range [][]string{
+		append(sources, "-r", "-fPIC", "-fvisibility=hidden", "-o", common),
 		driver(drivers, "13"),
 		driver(filepath.Join(drivers, "11"), "11"),
 		driver(filepath.Join(drivers, "12"), "12"),

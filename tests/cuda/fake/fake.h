@@ -48,7 +48,7 @@ struct item {
 	uint64_t seq;
 	CUdeviceptr address; // WRITE, FREE
 	size_t bytes;
-	int byte;
+	int byte, sparse; // sparse: a byte in each 64 KiB
 	struct mark mark; // WAIT
 };
 
@@ -102,7 +102,7 @@ void fake_drain_all(void);
 void fake_streams_end(CUcontext c);
 
 // Memory: written by work, released with its context.
-void fake_write(CUdeviceptr p, size_t n, int byte);
+void fake_write(CUdeviceptr p, size_t n, int byte, int sparse);
 void fake_release(CUdeviceptr p);
 int fake_pinned(CUdeviceptr p, size_t n);  // whether it is page-locked memory of the host
 int fake_reaches(CUdeviceptr p, size_t n); // whether a device reaches all of it
@@ -133,6 +133,8 @@ API void fake_fail(const char *name, int nth, CUresult e); // the nth call of na
 API void fake_complete(CUstream s);
 API void fake_complete_all(void);
 API CUresult fake_launch(CUdeviceptr p, size_t n, int byte, CUstream s); // work that writes
+// The same, but of the range only a byte in each 64 KiB is written: page faults are dear.
+API CUresult fake_touch(CUdeviceptr p, size_t n, int byte, CUstream s);
 API int fake_busy(CUdeviceptr p, size_t n, CUstream s, int ordered);     // see fake_pending
 API unsigned long fake_calls(const char *name);
 API unsigned long fake_illegals(void);

@@ -115,7 +115,7 @@ void fake_memory_end(CUcontext c)
 	}
 }
 
-void fake_write(CUdeviceptr p, size_t n, int byte)
+void fake_write(CUdeviceptr p, size_t n, int byte, int sparse)
 {
 	CUdeviceptr end = p;
 	for (struct memory *m = fake_find(p); m != NULL && end < p + n;) {
@@ -124,6 +124,9 @@ void fake_write(CUdeviceptr p, size_t n, int byte)
 	}
 	if (end < p + n && !fake_pinned(p, n))
 		fake_illegal(700, "work on memory that is gone");
+	else if (sparse)
+		for (size_t i = 0; i < n; i += 64 * 1024)
+			((char *)p)[i] = (char)byte;
 	else
 		memset((void *)p, byte, n);
 }

@@ -95,7 +95,7 @@ static void drain_to(CUstream s, uint64_t seq)
 		if (s->head == NULL)
 			s->tail = &s->head;
 		if (i->kind == WRITE)
-			fake_write(i->address, i->bytes, i->byte);
+			fake_write(i->address, i->bytes, i->byte, i->sparse);
 		if (i->kind == FREE)
 			fake_release(i->address);
 		s->done = i->seq;
@@ -228,9 +228,8 @@ API CUresult cuStreamWaitEvent(CUstream handle, CUevent e, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
-CUresult fake_launch(CUdeviceptr p, size_t n, int byte, CUstream handle)
+static CUresult launch(CUdeviceptr p, size_t n, int byte, int sparse, CUstream handle)
 {
-	CALL(fake_launch, CONTEXT);
 	CUstream s = fake_live_stream(handle, 0);
 	if (s == NULL)
 		return INVALID_HANDLE;
@@ -240,7 +239,20 @@ CUresult fake_launch(CUdeviceptr p, size_t n, int byte, CUstream handle)
 	i->address = p;
 	i->bytes = n;
 	i->byte = byte;
+	i->sparse = sparse;
 	return CUDA_SUCCESS;
+}
+
+CUresult fake_launch(CUdeviceptr p, size_t n, int byte, CUstream handle)
+{
+	CALL(fake_launch, CONTEXT);
+	return launch(p, n, byte, 0, handle);
+}
+
+CUresult fake_touch(CUdeviceptr p, size_t n, int byte, CUstream handle)
+{
+	CALL(fake_touch, CONTEXT);
+	return launch(p, n, byte, 1, handle);
 }
 
 API CUresult cuEventCreate(CUevent *out, unsigned flags)

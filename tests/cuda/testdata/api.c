@@ -230,9 +230,9 @@ static void *work(void *seed)
 		CUcontext c;
 		OK(cu.cuDevicePrimaryCtxRetain(&c, 0));
 		OK(cu.cuCtxSetCurrent(c));
-		OK(fake.fake_launch(slot[k].p, slot[k].n, i, slot[k].s));
+		OK(fake.fake_touch(slot[k].p, slot[k].n, i, slot[k].s));
 		if (x >> 24 & 1) { // on another stream that nothing orders: it must be recorded
-			OK(fake.fake_launch(slot[k].p, slot[k].n, i, streams[u]));
+			OK(fake.fake_touch(slot[k].p, slot[k].n, i, streams[u]));
 			ta.ta_cuda_record_stream((void *)slot[k].p, streams[u]);
 		}
 		if ((x >> 28) % 8 == 0)

@@ -83,6 +83,7 @@
 	F(void, fake_complete, CUstream) \
 	F(void, fake_complete_all, void) \
 	F(CUresult, fake_launch, CUdeviceptr, size_t, int, CUstream) \
+	F(CUresult, fake_touch, CUdeviceptr, size_t, int, CUstream) \
 	F(int, fake_busy, CUdeviceptr, size_t, CUstream, int) \
 	F(unsigned long, fake_calls, const char *) \
 	F(unsigned long, fake_illegals, void) \

@@ -15,7 +15,7 @@ static void *by_thread(void *seed)
 		CUdeviceptr p;
 		OK(cu.cuMemAllocAsync_ptsz(&p, n, NULL));
 		CHECK(fake.fake_busy(p, n, (CUstream)CU_STREAM_PER_THREAD, 1) == 0, "%zu bytes", n);
-		OK(fake.fake_launch(p, n, i, (CUstream)CU_STREAM_PER_THREAD));
+		OK(fake.fake_touch(p, n, i, (CUstream)CU_STREAM_PER_THREAD));
 		OK(cu.cuMemFreeAsync_ptsz(p, NULL));
 		if (i % 8 == 0)
 			fake.fake_complete((CUstream)CU_STREAM_PER_THREAD);
@@ -42,12 +42,12 @@ static void *by_stream(void *seed)
 			slot[k].s = s;
 			slot[k].p = take(slot[k].n, streams[s]);
 			CHECK(fake.fake_busy(slot[k].p, slot[k].n, streams[s], 1) == 0, "round %d", i);
-			OK(fake.fake_launch(slot[k].p, slot[k].n, i, streams[s]));
+			OK(fake.fake_touch(slot[k].p, slot[k].n, i, streams[s]));
 			continue;
 		}
 		OK(cu.cuEventRecord(e, streams[slot[k].s]));
 		OK(cu.cuStreamWaitEvent(streams[s], e, 0));
-		OK(fake.fake_launch(slot[k].p, slot[k].n, i, streams[s]));
+		OK(fake.fake_touch(slot[k].p, slot[k].n, i, streams[s]));
 		if (i % 16 == 0)
 			OK(cu.cuMemFree_v2(slot[k].p));
 		else

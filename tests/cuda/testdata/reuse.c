@@ -106,7 +106,7 @@ static void *work(void *seed)
 		slot[k].n = n;
 		CHECK(fake.fake_busy(slot[k].p, n, NULL, 0) == 0, "%zu bytes in round %d", n, i);
 		if (next(&x) % 2)
-			OK(fake.fake_launch(slot[k].p, n, i, streams[next(&x) % STREAMS]));
+			OK(fake.fake_touch(slot[k].p, n, i, streams[next(&x) % STREAMS]));
 		if (next(&x) % 16 == 0)
 			fake.fake_complete(streams[next(&x) % STREAMS]);
 	}
@@ -153,7 +153,7 @@ static void *work_by_stream(void *seed)
 		OK(cu.cuMemAlloc_v2(&slot[k].p, slot[k].n));
 		CHECK(fake.fake_busy(slot[k].p, slot[k].n, NULL, 0) == 0, "%zu bytes in round %d",
 			slot[k].n, i);
-		OK(fake.fake_launch(slot[k].p, slot[k].n, i, slot[k].s));
+		OK(fake.fake_touch(slot[k].p, slot[k].n, i, slot[k].s));
 		if (next(&x) % 8 == 0)
 			fake.fake_complete(streams[next(&x) % STREAMS]);
 	}
