@@ -24,7 +24,6 @@ func script(t *testing.T, env []string, args ...string) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	library := testlib.CC(t, "library.c", "-shared", "-fPIC")
 	bin := t.TempDir()
 	for _, name := range []string{"nvidia-smi", "nvcc", "compute-sanitizer", "python3"} {
 		if err := os.Symlink(stub, filepath.Join(bin, name)); err != nil {
@@ -33,7 +32,7 @@ func script(t *testing.T, env []string, args ...string) result {
 	}
 	run := filepath.Join(testlib.Root(), "tests", "gpu", "run.sh")
 	r := testlib.Run(t, testlib.Cmd{
-		Args: append([]string{"bash", run, "-l", library, "-o", t.TempDir()}, args...),
+		Args: append([]string{"bash", run, "-l", testlib.Lib(t), "-o", t.TempDir()}, args...),
 		Env: append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"),
 			"STUB_PYTHON=" + systemPython(t)}, env...),
 	})
