@@ -63,14 +63,21 @@ func (w *tree) seen(now time.Time, sum time.Duration) string {
 	return ""
 }
 
-// kill ends the whole tree. It stops the members first, so that none starts another process
-// meanwhile.
+// kill ends the whole tree. It stops the members first, until there are no new ones: a process that
+// is to stop starts no other.
 func (w *tree) kill() {
-	members := family(w.leader)
-	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
-		for _, p := range members {
-			_ = syscall.Kill(p.pid, sig)
+	stopped := map[int]bool{}
+	for more := true; more; {
+		more = false
+		for _, p := range family(w.leader) {
+			if !stopped[p.pid] {
+				_ = syscall.Kill(p.pid, syscall.SIGSTOP)
+				stopped[p.pid], more = true, true
+			}
 		}
+	}
+	for pid := range stopped {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 

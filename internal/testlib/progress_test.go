@@ -1,9 +1,12 @@
 package testlib
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -70,6 +73,43 @@ func TestProgressOfChildren(t *testing.T) {
 	}
 	w.kill()
 	_ = cmd.Wait()
+}
+
+// What is born while the tree is killed ends, too.
+func TestKillBirths(t *testing.T) {
+	for range 5 {
+		cmd := exec.Command("bash", "-c", "for ((i = 0; i < 50; i++)); do sleep 1000 & done; wait")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		group := cmd.Process.Pid
+		for len(family(group)) < 3 {
+			time.Sleep(time.Millisecond)
+		}
+		watch(group, time.Hour).kill()
+		_ = cmd.Wait()
+		for end := time.Now().Add(time.Minute); alive(group); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				_ = syscall.Kill(-group, syscall.SIGKILL)
+				t.Fatal("some live on")
+			}
+		}
+	}
+}
+
+// alive reports whether a process group has members that are not zombies.
+func alive(group int) bool {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		text, _ := os.ReadFile(file)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		f := strings.Fields(rest)
+		if len(f) > 2 && f[2] == strconv.Itoa(group) && f[0] != "Z" && f[0] != "X" {
+			return true
+		}
+	}
+	return false
 }
 
 // A command that waits for nothing is ended with its children.
