@@ -135,7 +135,7 @@ API void fake_complete_all(void);
 API CUresult fake_launch(CUdeviceptr p, size_t n, int byte, CUstream s); // work that writes
 // The same, but of the range only a byte in each 64 KiB is written: page faults are dear.
 API CUresult fake_touch(CUdeviceptr p, size_t n, int byte, CUstream s);
-API int fake_busy(CUdeviceptr p, size_t n, CUstream s, int ordered);     // see fake_pending
+API int fake_busy(CUdeviceptr p, size_t n, CUstream s, int ordered); // see fake_pending
 API unsigned long fake_calls(const char *name);
 API unsigned long fake_illegals(void);
 API size_t fake_used(CUdevice d);       // bytes of the device's memory
