@@ -1,7 +1,6 @@
 // A program whose calls of execve all fail, late: the file's interpreter is the file itself.
 #include "common.h"
 #include <fcntl.h>
-#include <sys/stat.h>
 
 int main(int argc, char **argv)
 {
