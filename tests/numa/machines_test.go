@@ -17,7 +17,9 @@ import (
 func TestThreeNodes(t *testing.T) {
 	t.Parallel()
 	g := guest{nodes: "256/2/100/50000 384/0/200/25000 384/0/400/6000", words: "hugepages=24",
-		files: guestFiles(t)}
+		files: append(guestFiles(t), program(t, "refuse"), program(t, "facts"),
+			program(t, "../../process/testdata/phases"),
+			goBuild(t, "heat.test", "test", "-c", "./tiers/heat"))}
 	g.checks = append(g.checks, packageTests(3), sourceTests(),
 		toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=0", "SLOW=1-2"))
 	g.checks = append(g.checks, placeChecks()...)
@@ -66,7 +68,7 @@ func apart(checks []check) []check {
 	return checks
 }
 
-// guestFiles builds what the guests get.
+// guestFiles builds what both guests get.
 func guestFiles(t *testing.T) []string {
 	t.Helper()
 	perl, err := exec.LookPath("perl")
@@ -75,12 +77,10 @@ func guestFiles(t *testing.T) []string {
 	}
 	return []string{
 		testlib.Lib(t) + "=/guest/libtieralloc.so", perl + "=/guest/perl",
-		program(t, "plain"), program(t, "known"), program(t, "refuse"), program(t, "facts"),
-		program(t, "../../process/testdata/phases"),
+		program(t, "plain"), program(t, "known"),
 		goBuild(t, "numa.test", "test", "-c", "./numa"),
 		goBuild(t, "plan.test", "test", "-c", "./numa/plan"),
 		goBuild(t, "probe.test", "test", "-c", "./numa/probe"),
-		goBuild(t, "heat.test", "test", "-c", "./tiers/heat"),
 		testlib.Tool(t),
 	}
 }

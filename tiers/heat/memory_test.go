@@ -85,8 +85,8 @@ func (m *memory) touch(i int, write bool) {
 	}
 }
 
-// use has a goroutine access the hot regions until stop is called.
-func (m *memory) use(write bool) (stop func()) {
+// use has a goroutine access the hot regions until stop is called, with a rest after each time.
+func (m *memory) use(write bool, between time.Duration) (stop func()) {
 	var ends atomic.Bool
 	ended := make(chan struct{})
 	go func() {
@@ -97,6 +97,7 @@ func (m *memory) use(write bool) (stop func()) {
 					m.touch(i, write)
 				}
 			}
+			time.Sleep(between)
 		}
 	}()
 	return func() {
@@ -110,8 +111,12 @@ func (m *memory) use(write bool) (stop func()) {
 // for an access. The time bounds only how long a source may not tell them apart.
 func (m *memory) tellApart(t *testing.T, s Source) {
 	t.Helper()
-	defer m.use(s.WritesOnly())()
 	_, looks := s.(*Damon)
+	between := time.Duration(0)
+	if looks {
+		between = firstWindow / 10 // a look sees whether a page was used in a window, not how often
+	}
+	defer m.use(s.WritesOnly(), between)()
 	rates, sum := make([]Rate, len(m.regions)), make([]float64, len(m.regions))
 	var resolution uintptr
 	for end := time.Now().Add(5 * time.Minute); ; {

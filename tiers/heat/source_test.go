@@ -49,7 +49,7 @@ func TestHugePagesStay(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Stop()
-			stop := m.use(true)
+			stop := m.use(true, 0)
 			defer stop()
 			_, splits := s.(*Written)
 			// the memory may not be used in a window, on a busy machine

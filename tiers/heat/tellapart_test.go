@@ -59,7 +59,7 @@ func TestOneMapping(t *testing.T) {
 			m.tellApart(t, s)
 			return
 		}
-		defer m.use(false)()
+		defer m.use(false, 0)()
 		rates := make([]Rate, len(m.regions))
 		for rates[0].PerSecond == 0 {
 			resolution, err := s.Sample(rates)
@@ -149,7 +149,7 @@ func TestReferencedAllTheTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	defer m.use(false)()
+	defer m.use(false, 0)()
 	missed := 0
 	for range 20 {
 		if err := s.clear(); err != nil {
