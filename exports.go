@@ -329,8 +329,8 @@ func ta_go_service_distinguish(token, block, start, n, plain uintptr) uint {
 func ta_go_control_place(addr, n uintptr) { alloc.PlacementControl(addr, n) }
 
 //export ta_go_control_due
-func ta_go_control_due() uint {
-	if process.ControlDue() {
+func ta_go_control_due(awhile uintptr) uint {
+	if process.ControlDue(awhile != 0) {
 		return 1
 	}
 	return 0

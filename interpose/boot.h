@@ -97,12 +97,19 @@ uintptr_t ta_survey(uintptr_t survey);
 uintptr_t ta_follow(uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t tier);
 void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns);
 int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain);
+// Set in the threads of the control plane, whose small blocks are slots.
+extern TLS int ta_in_control;
+// Returns a slot of zeros, or NULL if there is none for n bytes.
+void *ta_slot_take(size_t n);
+int ta_slot_has(void *p);
+void ta_slot_free(void *p); // a slot
 // Ends the control plane if the runtime could not run here.
 void ta_runtime_check(void);
 // The thread that waits to start the runtime: it is about to be made, or is not; whether it is
 // still wanted; whether it shall start the runtime. Until then the host may dismiss it, and do
 // without background work. It is gone then, for the kernel too. Between hold, which returns its
 // number if a child shall have one, too, and release it does not start the runtime.
+extern uint32_t ta_waiter_bell; // rings for each event of the log that nobody reads
 void ta_waiter_expect(int expected);
 int ta_waiter_begin(void);
 int ta_waiter_wait(void);

@@ -63,9 +63,8 @@ void ta_runtime_ready(void)
 	let_host_go_on();
 }
 
-// Waits for the runtime, which takes a few milliseconds. TA_LOG_FILE is opened before the host can
-// change its folder or user. The wait ends after two seconds, because the host must run even if the
-// runtime does not.
+// Waits for the runtime, which takes a few milliseconds, so that the host does not fork meanwhile.
+// The wait ends after two seconds, because the host must run even if the runtime does not.
 static void hold_host(void)
 {
 	struct timespec step = {.tv_nsec = 100000000};
@@ -190,6 +189,7 @@ static void *work(void *given)
 {
 	struct work w = *(struct work *)given;
 	free(given);
+	ta_in_control = 1;
 	count_out();
 	void *result = w.fn(w.arg);
 	count_in();
@@ -271,6 +271,7 @@ static int start(void)
 // A thread's function: starts the runtime once there is work for it.
 static void *start_later(void *unused)
 {
+	ta_in_control = 1;
 	count_out();
 	if (ta_waiter_begin() && ta_waiter_wait()) {
 		ta_runtime_check(); // the host may have set a limit

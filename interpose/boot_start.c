@@ -53,6 +53,7 @@ HOT static void boot_once(void)
 		.Random = ta_auxv(AT_RANDOM),
 		.File = (uintptr_t)ta_config_open(),
 		.Tracers = (uintptr_t)ta_tracers,
+		.Bell = (uintptr_t)&ta_waiter_bell,
 		.Flags = &ta_flags,
 	};
 	if (b.Secure || !has_settings())

@@ -65,7 +65,7 @@ uintptr_t ta_go_service_distinguish(
 	uintptr_t token, uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t plain);
 void ta_go_control_place(uintptr_t addr, uintptr_t n);
 void ta_go_control_stop(uintptr_t why);
-uintptr_t ta_go_control_due(void);
+uintptr_t ta_go_control_due(uintptr_t awhile);
 void ta_go_control_again(void);
 void ta_go_report(uintptr_t token);
 uintptr_t ta_go_stats(uintptr_t token, uintptr_t out, uintptr_t size);

@@ -352,6 +352,7 @@ struct ta_boot_args {
 	uint64_t Random;
 	uint64_t File;
 	uint64_t Tracers;
+	uint64_t Bell;
 	struct ta_flags *Flags;
 };
 

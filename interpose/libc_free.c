@@ -6,6 +6,10 @@
 // Frees p for the function named fn. If p is not a block, ends the process.
 HOT void ta_free_checked(void *p, const char *fn, unsigned how, size_t size)
 {
+	if (UNLIKELY(ta_slot_has(p))) {
+		ta_slot_free(p);
+		return;
+	}
 	int saved = errno;
 	uintptr_t why = TA_FREE_FOREIGN;
 	// Even when all calls pass on to libc, blocks of ta_alloc are ours.

@@ -55,6 +55,9 @@ static NOINLINE int free_unusual(ta_page *pg, void *p, const char *fn, unsigned 
 
 HOT static NOINLINE void *serve_malloc(size_t n, void *caller)
 {
+	void *slot = UNLIKELY(ta_in_control) ? ta_slot_take(n) : NULL;
+	if (slot != NULL)
+		return slot;
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
@@ -123,6 +126,9 @@ HOT NOINLINE void *ta_calloc_slow(size_t n, void *caller)
 			return p;
 		}
 	}
+	void *slot = UNLIKELY(ta_in_control) ? ta_slot_take(n) : NULL;
+	if (slot != NULL)
+		return slot;
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.calloc(1, n) : no_memory();

@@ -85,15 +85,19 @@ static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn, void *c
 {
 	if (ta_mode == TA_PASS || ta_libc_has(p))
 		return ta_pass_realloc(p, n);
-	if (!ta_loader_has(p))
+	int slot = ta_slot_has(p);
+	if (!slot && !ta_loader_has(p))
 		ta_misuse(fn, p, TA_FREE_FOREIGN, TA_NO_SIZE);
-	// The first allocations of the loader have no size. Each lies within the rest of one page, so
-	// reading n bytes up to a page boundary is safe.
+	// Neither a slot nor an allocation of the loader has a size. Each lies within the rest of one
+	// page, so reading n bytes up to a page boundary is safe.
 	void *q = fresh(n, NULL, caller);
 	if (q == NULL)
 		return errno = ENOMEM, NULL;
 	size_t room = 4096 - (uintptr_t)p % 4096;
-	return memcpy(q, p, n < room ? n : room);
+	memcpy(q, p, n < room ? n : room);
+	if (slot)
+		ta_slot_free(p);
+	return q;
 }
 
 HOT NOINLINE void *ta_realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)

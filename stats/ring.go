@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
 
@@ -12,8 +13,8 @@ import (
 // may put an event, without a lock and without waiting. One goroutine takes them (stats/logger).
 // When the ring is full an event is dropped and counted.
 //
-// It is Dmitry Vyukov's bounded queue: in round t, slot i is free for writing when its seq is
-// t·ringSlots + i, and ready for reading when seq is one more.
+// It is Dmitry Vyukov's bounded queue: in round t, a slot is free for writing when its seq is
+// t·ringSlots, and ready for reading when seq is one more.
 const ringSlots = 1024
 
 // EventKind is what happened. It determines what the arguments mean.
@@ -67,6 +68,7 @@ type ring struct {
 	slots [ringSlots]slot
 
 	dropped uint64
+	begun   uint32 // 1: there is a reader
 	closing uint32 // 1: the process ends; the reader takes the rest and sets done
 	done    uint32 // futex: 1 when the reader has taken everything after closing
 	asleep  uint32 // futex: 1 while the reader sleeps
@@ -78,16 +80,28 @@ var events ring
 // whose pages a process without a log never touches. Atomic.
 var eventLevel uint32
 
-// LogStart lets events up to level (config.Log…) into the ring.
+// bell is the address of a futex. Whoever waits there starts the reader when there is an event.
+var bell uintptr
+
+// LogBell sets the bell. It is called once, at boot.
+func LogBell(futex uintptr) { bell = futex }
+
+// LogStart lets events up to level (config.Log…) into the empty ring.
 func LogStart(level uint32) {
-	for i := range events.slots {
-		events.slots[i].seq = uint64(i)
+	if events.head != 0 { // else its pages were never touched
+		events = ring{}
 	}
 	atomic.StoreUint32(&eventLevel, level)
 }
 
 // LogStop ends logging in this process at once: in a forked child nothing reads the ring.
 func LogStop() { atomic.StoreUint32(&eventLevel, 0) }
+
+// LogDue reports whether there are events and no reader.
+func LogDue() bool {
+	return Logs(config.LogError) && atomic.LoadUint64(&events.head) != 0 &&
+		atomic.LoadUint32(&events.begun) == 0
+}
 
 // Logs reports whether an event of the given level would be taken.
 func Logs(level uint32) bool { return atomic.LoadUint32(&eventLevel) >= level }
@@ -101,11 +115,11 @@ func Put(level uint32, kind EventKind, args *[6]uint64) {
 	for try := 0; try < ringSlots; try++ {
 		at := atomic.LoadUint64(&r.head)
 		s := &r.slots[at&(ringSlots-1)]
-		seq := atomic.LoadUint64(&s.seq)
-		if seq < at { // not yet read in the round before: full
+		seq, round := atomic.LoadUint64(&s.seq), at&^(ringSlots-1)
+		if seq < round { // not yet read in the round before: full
 			break
 		}
-		if seq != at || !atomic.CompareAndSwapUint64(&r.head, at, at+1) {
+		if seq != round || !atomic.CompareAndSwapUint64(&r.head, at, at+1) {
 			continue
 		}
 		tid, _ := raw.Sys(syscall.SYS_GETTID, 0, 0, 0, 0, 0, 0)
@@ -113,7 +127,7 @@ func Put(level uint32, kind EventKind, args *[6]uint64) {
 		s.event.UnixNs = raw.Clock(raw.ClockReal)
 		s.event.Tid = uint64(tid)
 		s.event.Args = *args
-		atomic.StoreUint64(&s.seq, at+1)
+		atomic.StoreUint64(&s.seq, round+1)
 		wake()
 		return
 	}
@@ -128,22 +142,27 @@ func Put1(level uint32, kind EventKind, a, b uintptr) {
 	}
 }
 
+// wake wakes the reader, or whoever starts it.
 func wake() {
-	if atomic.SwapUint32(&events.asleep, 0) == 1 {
+	if atomic.LoadUint32(&events.begun) == 0 {
+		ring := (*uint32)(raw.Ptr(bell))
+		atomic.AddUint32(ring, 1)
+		raw.Wake(ring)
+	} else if atomic.SwapUint32(&events.asleep, 0) == 1 {
 		raw.Wake(&events.asleep)
 	}
 }
 
 // LogFinish asks the reader to take the rest and waits until it is done, for two seconds at most.
+// Without an event there need be no reader.
 func LogFinish() {
 	r := &events
-	if atomic.LoadUint32(&eventLevel) == 0 {
-		return
-	}
-	atomic.StoreUint32(&r.closing, 1)
-	wake()
-	for i := 0; i < 20 && atomic.LoadUint32(&r.done) == 0; i++ {
-		raw.WaitFor(&r.done, 0, 100e6)
+	if atomic.LoadUint32(&r.begun) != 0 || LogDue() {
+		atomic.StoreUint32(&r.closing, 1)
+		wake()
+		for i := 0; i < 20 && Logs(config.LogError) && atomic.LoadUint32(&r.done) == 0; i++ {
+			raw.WaitFor(&r.done, 0, 100e6)
+		}
 	}
 	LogStop()
 }
@@ -153,11 +172,12 @@ func LogFinish() {
 func Take(e *Event) bool {
 	r := &events
 	s := &r.slots[r.tail&(ringSlots-1)]
-	if atomic.LoadUint64(&s.seq) != r.tail+1 {
+	round := r.tail &^ (ringSlots - 1)
+	if atomic.LoadUint64(&s.seq) != round+1 {
 		return false
 	}
 	*e = s.event
-	atomic.StoreUint64(&s.seq, r.tail+ringSlots)
+	atomic.StoreUint64(&s.seq, round+ringSlots)
 	r.tail++
 	return true
 }
@@ -169,12 +189,13 @@ func Dropped() uint64 { return atomic.LoadUint64(&events.dropped) }
 // it when Take has found nothing. If the process ends, the reader takes the rest once more.
 func Rest() (ends bool) {
 	r := &events
+	atomic.StoreUint32(&r.begun, 1)
 	if atomic.LoadUint32(&r.closing) != 0 {
 		return true
 	}
 	atomic.StoreUint32(&r.asleep, 1)
 	s := &r.slots[r.tail&(ringSlots-1)]
-	if atomic.LoadUint64(&s.seq) == r.tail+1 || atomic.LoadUint32(&r.closing) != 0 {
+	if atomic.LoadUint64(&s.seq) == r.tail&^(ringSlots-1)+1 || atomic.LoadUint32(&r.closing) != 0 {
 		atomic.StoreUint32(&r.asleep, 0)
 		return false
 	}

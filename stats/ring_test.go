@@ -5,14 +5,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"tieralloc/internal/config"
 )
+
+var rung uint32 // the futex of newRing
 
 // newRing makes the ring as it is at the start of a process.
 func newRing(t *testing.T) {
 	t.Helper()
 	events, eventLevel = ring{}, 0
+	LogBell(uintptr(unsafe.Pointer(&rung)))
 	LogStart(config.LogInfo)
 	t.Cleanup(func() { events, eventLevel = ring{}, 0 })
 }

@@ -63,7 +63,7 @@ var settingDocs = map[string]settingDoc{
 	"TA_GROUP_MIN": {"SIZE",
 		"how much of each cap of the group is kept for each of its processes", "1G"},
 	"TA_LOG": {"LEVEL",
-		"writes events as JSON lines, up to this level; starts the Go runtime",
+		"writes events as JSON lines, up to this level; the first starts the Go runtime",
 		"info"},
 	"TA_LOG_FILE":    {"PATH", "the file that the log is written to", "/tmp/tieralloc.log"},
 	"TA_PURGE_DELAY": {"TIME", "how long freed memory is kept for reuse", "2s"},

@@ -29,6 +29,7 @@ type BootArgs struct {
 	Random  uintptr // 16 random bytes
 	File    uintptr // a descriptor of the file of settings, or -errno without one
 	Tracers uintptr // the numbers of tracers attached to the probes (profile.Tracers)
+	Bell    uintptr // futex of the thread that waits to start the runtime
 	Flags   *Flags  // all 0, filled in
 }
 
@@ -66,6 +67,7 @@ var (
 	program     config.Text // the program's file name, without folders
 	reports     bool        // a report is written at exit, to statsPath
 	statsPath   config.Text // %p not yet replaced
+	flags       *Flags
 	startUnix   uint64
 	startMono   uint64
 	forked      bool // this process was forked from one that had the library
@@ -136,6 +138,7 @@ func Boot(arg uintptr) {
 		beginProfile(b)
 	}
 	openLive()
+	stats.LogBell(b.Bell)
 	b.Flags.set()
 }
 
@@ -145,6 +148,9 @@ func endIfStrict() {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
 	}
 }
+
+// writes reports whether something other than the log is written at exit.
+func writes() bool { return reports || alloc.Profiling || config.InForce.Live }
 
 // flag returns 1 if on is true, else 0.
 func flag(on bool) uint32 {
@@ -156,18 +162,12 @@ func flag(on bool) uint32 {
 
 // set sets the flags from the settings.
 func (f *Flags) set() {
-	if config.InForce.Log != config.LogOff {
-		stats.LogStart(config.InForce.Log)
-	}
 	f.Pass = flag(!config.InForce.Interpose)
-	if config.InForce.Background {
-		f.Runtime = RuntimeLater
+	if config.InForce.Background || config.InForce.Log != config.LogOff {
+		f.setRuntime()
 	}
-	if config.InForce.Log != config.LogOff {
-		f.Runtime = 1
-	}
-	f.Reports = flag(reports || alloc.Profiling || config.InForce.Live ||
-		config.InForce.Log != config.LogOff)
+	flags = f
+	f.Reports = flag(writes() || config.InForce.Log != config.LogOff)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Snapshots {
 		config.InForce.CUDA.Snapshots = beginSnapshots()
 		f.CudaStacks = uint16(flag(config.InForce.CUDA.Snapshots))
@@ -192,6 +192,42 @@ func (f *Flags) set() {
 			endIfStrict()
 		}
 	}
+}
+
+// setRuntime starts the log and sets f.Runtime. A log of errors and warnings is empty in most
+// processes; one with more has the summary of each.
+func (f *Flags) setRuntime() {
+	if config.InForce.LogsFile && config.InForce.Log != config.LogOff {
+		openLog()
+	}
+	if config.InForce.Background || config.InForce.Log != config.LogOff {
+		f.Runtime = RuntimeLater
+	}
+	if config.InForce.Log > config.LogWarn {
+		f.Runtime = 1
+	}
+	if config.InForce.Log != config.LogOff {
+		stats.LogStart(config.InForce.Log)
+	}
+}
+
+// openLog opens TA_LOG_FILE. After a failure the log goes to standard error, and one line says so.
+// In a sandbox where no file can be opened for writing there is no log.
+func openLog() {
+	errno := stats.LogOpen(config.InForce.LogFile.Addr())
+	if errno == 0 {
+		return
+	}
+	if raw.WritingRefused(errno) {
+		config.InForce.Log = config.LogOff
+		return
+	}
+	var l raw.Line
+	l.Text("tieralloc: cannot write TA_LOG_FILE ")
+	l.CStr(config.InForce.LogFile.Addr())
+	addError(&l, errno, errorName(errno))
+	l.Text("; logging to standard error")
+	l.Emit(2)
 }
 
 // setProgram sets program. A process without settings waits with it until it writes a report.

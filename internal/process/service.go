@@ -34,6 +34,9 @@ func ControlStop(why uintptr) {
 		return
 	}
 	stats.LogStop()
+	if flags != nil && !writes() {
+		flags.Reports = 0
+	}
 	alloc.Background = false
 	if alloc.Following {
 		tiers.FollowByAge()
@@ -61,16 +64,21 @@ func ControlStop(why uintptr) {
 	l.Tell()
 }
 
-// ControlDue reports whether there is work for the control plane: not in a process with less memory
-// than one huge page that nobody watches, such as a shell, whose own calls do the little there is.
-func ControlDue() bool {
+// ControlDue reports whether there is work for the control plane: an event of the log or, if the
+// process has run for a while, background work. That is not in a process with less memory than one
+// huge page that nobody watches, such as a shell, whose own calls do the little there is.
+func ControlDue(awhile bool) bool {
 	const least = 2 << 20
-	return config.InForce.Live || alloc.Committed() >= least
+	return stats.LogDue() || awhile && config.InForce.Background &&
+		(config.InForce.Live || alloc.Committed() >= least)
 }
 
 // ControlAgain notes that a forked child will have a control plane.
 func ControlAgain() {
 	unserved = false
+	if config.InForce.Log != config.LogOff {
+		stats.LogStart(config.InForce.Log)
+	}
 	if alloc.Following {
 		tiers.Follow()
 	}

@@ -21,6 +21,15 @@ var stderr File
 // KeepStderr notes the file of standard error, for Tell. It is called once, at boot.
 func KeepStderr() { stderr = Identify(2) }
 
+// Stderr is the file of standard error when the process began.
+func Stderr() File { return stderr }
+
+// DupHigh duplicates fd to a number above those that hosts use.
+func DupHigh(fd uintptr) (high, errno uintptr) {
+	const lowest = 200
+	return Sys(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, lowest, 0, 0, 0)
+}
+
 // Tell writes the line to standard error, unless the program has replaced the file by another one,
 // which may be its data.
 func (l *Line) Tell() {

@@ -7,7 +7,6 @@ package logger
 
 import (
 	"fmt"
-	"io"
 	"syscall"
 	"time"
 	"unsafe"
@@ -21,7 +20,8 @@ import (
 
 func init() {
 	if config.InForce.Log != config.LogOff {
-		go run(zerolog.New(output(&config.InForce)).Level(level(config.InForce.Log)))
+		fd, file := stats.LogFile()
+		go run(zerolog.New(sink{fd, file}).Level(level(config.InForce.Log)))
 	}
 }
 
@@ -36,27 +36,6 @@ func level(l uint32) zerolog.Level {
 	default:
 		return zerolog.DebugLevel
 	}
-}
-
-// output opens the log file, which may not be a symbolic link. Lines go to standard error if there
-// is no log file or it cannot be opened. In a sandbox that refuses to open files for writing they
-// are dropped.
-func output(s *config.Settings) io.Writer {
-	if s.LogsFile {
-		path := text(&s.LogFile)
-		const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT
-		fd, errno := raw.OpenFile(s.LogFile.Addr(), flags)
-		if errno == 0 {
-			return newSink(int(fd), true)
-		}
-		if raw.WritingRefused(errno) {
-			return io.Discard
-		}
-		complaint := fmt.Sprintf("tieralloc: cannot write TA_LOG_FILE %q: %v;"+
-			" logging to standard error\n", path, syscall.Errno(errno))
-		_, _ = newSink(2, false).Write([]byte(complaint))
-	}
-	return newSink(2, false)
 }
 
 func text(t *config.Text) string {

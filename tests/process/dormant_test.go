@@ -25,13 +25,14 @@ func TestDormant(t *testing.T) {
 	}
 }
 
-// TestLater: the Go runtime starts with the process where there is a log, and otherwise only if the
-// process lives for a while. It leaves the limit on descriptors alone.
+// TestLater: the Go runtime starts with the process where there is a full log, and otherwise only if
+// the process lives for a while. It leaves the limit on descriptors alone.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "later.c")
 	clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, prog))
-	clean(t, preloaded(t, []string{"TA_LOG=error"}, prog, "log"))
+	clean(t, preloaded(t, []string{"TA_LOG=warn", "TA_BACKGROUND=1"}, prog))
+	clean(t, preloaded(t, []string{"TA_LOG=info", "TA_LOG_FILE=/dev/null"}, prog, "at once"))
 }
 
 // TestDaemon: a child that is forked before the Go runtime has started gets one of its own.

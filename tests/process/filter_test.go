@@ -61,18 +61,18 @@ func TestFilterInherits(t *testing.T) {
 func TestFilterBackground(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "filter.c")
-	clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, prog, "all"))
+	clean(t, preloaded(t, []string{"TA_BACKGROUND=1", "TA_LOG=warn"}, prog, "all"))
 }
 
-// TestAlone: with background work asked for, a program can still make the calls that need a process
-// of one thread, while it has just begun.
+// TestAlone: with background work and a log of warnings asked for, a program can still make the
+// calls that need a process of one thread, while it has just begun.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "alone.c")
 	for _, call := range []string{"keeps", "unshares", "unshares raw", "unshares folder",
 		"changes user", "enters", "enters raw", "filters", "in child", "in forked"} {
 		t.Run(call, func(t *testing.T) {
-			clean(t, preloaded(t, []string{"TA_BACKGROUND=1"}, prog, call))
+			clean(t, preloaded(t, []string{"TA_BACKGROUND=1", "TA_LOG=warn"}, prog, call))
 		})
 	}
 }

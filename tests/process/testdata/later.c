@@ -1,5 +1,6 @@
 // A program with a control plane, in its first seconds: its limit on descriptors stays, and the Go
-// runtime's threads come when the heap has grown, or with "log" at once. libc does not count them.
+// runtime's threads come when the heap has grown, or with "at once" before main. libc does not
+// count them.
 #include "common.h"
 #include "begun.h"
 #include <dlfcn.h>
@@ -9,9 +10,9 @@ int main(int argc, char **argv)
 {
 	struct rlimit few = {100, 1000}, l;
 	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
-	int first = threads(), log = argc > 1;
-	CHECK(log ? first > 2 : first <= 2, "%d threads", first);
-	while (!log && now() < begun + 0.7) // longer than it waits before it looks twice
+	int first = threads(), at_once = argc > 1;
+	CHECK(at_once ? first > 2 : first <= 2, "%d threads", first);
+	while (!at_once && now() < begun + 0.7) // longer than it waits before it looks twice
 		CHECK(threads() <= 2, "%d threads", threads());
 	CHECK(memset(malloc(3 << 20), 1, 3 << 20));
 	double until = now() + 20;
