@@ -166,18 +166,23 @@ void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns)
 void ta_control_fails(void) { ta_go_control_stop(TA_STOP_FAILURE); }
 
 // Creates a thread of the runtime with the stack that its system code needs. The default size can
-// be too much under a limit of the address space.
+// be too much under a limit of the address space. What libc allocates for it is the control
+// plane's: a process that allocates nothing else needs no heap.
 static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *), void *arg)
 {
 	enum { STACK = 256 << 10 };
 	pthread_attr_t small;
+	int was = ta_in_control;
+	ta_in_control = 1;
 	FIRST(pthread_attr_init)(&small);
 	FIRST(pthread_attr_setdetachstate)(&small, PTHREAD_CREATE_DETACHED); // as all of cgo's are
 	FIRST(pthread_attr_setstacksize)(&small, STACK);
 	int e = create_blocked(t, &small, fn, arg);
 	FIRST(pthread_attr_destroy)(&small);
-	// thread-local storage alone may take more
-	return e == EINVAL ? create_blocked(t, given, fn, arg) : e;
+	if (e == EINVAL) // thread-local storage alone may take more
+		e = create_blocked(t, given, fn, arg);
+	ta_in_control = was;
+	return e;
 }
 
 struct work {

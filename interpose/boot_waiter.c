@@ -65,7 +65,7 @@ int ta_waiter_wait(void)
 	for (int due = 0;;) {
 		uint32_t heard = __atomic_load_n(&ta_waiter_bell, __ATOMIC_ACQUIRE);
 		int now = __atomic_load_n(&waiter, __ATOMIC_ACQUIRE);
-		due = due || ta_go_control_due(0) != 0;
+		due = due || (heard != 0 && ta_go_control_due(0) != 0);
 		if (now == 0)
 			return 0;
 		if (due && now > 0) {
