@@ -1,20 +1,39 @@
 // Small blocks for the threads of the control plane. They are of no tier, because the log begins
-// when a tier is full, and count as no calls. Once all slots are in use the heap serves.
+// when a tier is full, and count as no calls. Once all slots are in use the heap serves. They are
+// mapped with the first: the addresses that the library itself takes are counted where there is a
+// limit on them.
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "boot.h"
+#include "syscall.h"
 
 enum { SLOTS = 64, SLOT = 512 }; // none lies in two pages
 
-static _Alignas(SLOT) char slots[SLOTS][SLOT];
+static char (*slots)[SLOT];
 static uint64_t used; // a bit for each slot
 
 TLS int ta_in_control;
+
+static int map_slots(void)
+{
+	char(*first)[SLOT] = NULL;
+	long at = ta_sys(SYS_mmap, 0, SLOTS * SLOT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		(uintptr_t)-1, 0);
+	if (at < 0 && at >= -4095)
+		return 0;
+	if (!__atomic_compare_exchange_n(
+			&slots, &first, (void *)at, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		ta_sys4(SYS_munmap, at, SLOTS * SLOT, 0, 0);
+	return 1;
+}
 
 void *ta_slot_take(size_t n)
 {
 	uint64_t was = __atomic_load_n(&used, __ATOMIC_RELAXED);
 	if (n > SLOT || ta_mode != TA_ACTIVE)
+		return NULL;
+	if (__atomic_load_n(&slots, __ATOMIC_ACQUIRE) == NULL && !map_slots())
 		return NULL;
 	while (~was != 0) {
 		int i = __builtin_ctzl(~was);
@@ -25,7 +44,10 @@ void *ta_slot_take(size_t n)
 	return NULL;
 }
 
-HOT int ta_slot_has(void *p) { return (uintptr_t)p - (uintptr_t)slots < sizeof slots; }
+HOT int ta_slot_has(void *p)
+{
+	return slots != NULL && (uintptr_t)p - (uintptr_t)slots < SLOTS * SLOT;
+}
 
 void ta_slot_free(void *p)
 {

@@ -122,7 +122,7 @@ func TestControlPlane(t *testing.T) {
 	g := guest{nodes: "384/1 384/0", words: "transparent_hugepage=always",
 		files: []string{testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain")}}
 	for _, c := range []struct{ name, env string }{
-		{"background", "TA_BACKGROUND=1"}, {"log", "TA_LOG=error"},
+		{"background", "TA_BACKGROUND=1"}, {"log", "TA_LOG=info TA_LOG_FILE=/dev/null"},
 		{"simulated", "TA_BACKGROUND=1 TA_USE_LIBNUMA=0"},
 	} {
 		env := c.env
