@@ -99,8 +99,9 @@ static void sizes(void)
 	CHECK(malloc((size_t)hide((void *)(1ul << 46))) == NULL && errno == ENOMEM);
 }
 
-// A heap that grows to some hundred MiB, and a block that grows with it.
-static void growth(void)
+// A heap that grows to some hundred MiB, with all of its pages in use or few, and a block that
+// grows with it.
+static void growth(int all)
 {
 	enum { MOST = 3000 };
 	static char *p[MOST];
@@ -109,7 +110,9 @@ static void growth(void)
 		size_t n = 64 + any(any(8) == 0 ? 400000 : 20000);
 		p[i] = malloc(n);
 		CHECK(p[i] != NULL);
-		memset(p[i], 1, n);
+		p[i][0] = p[i][n - 1] = 1;
+		if (all)
+			memset(p[i], 1, n);
 		if (i % 100 == 0)
 			CHECK((grown = realloc(grown, (size_t)(i + 1) * 9000)) != NULL);
 	}
@@ -157,7 +160,7 @@ static void with_children(void)
 	for (int i = 0; i < 2; i++) {
 		pid_t child = fork();
 		if (child == 0) {
-			growth();
+			growth(0);
 			i == 0 ? exit(0) : _exit(0);
 		}
 		int status;
@@ -171,14 +174,14 @@ int main(int argc, char **argv)
 	int report = argc > 2 && strcmp(argv[2], "report") == 0, more = argc > 2;
 	filter(argv[1], more, report);
 	time_t start = time(NULL);
-	growth();
+	growth(1);
 	sizes();
 	while (strcmp(argv[1], "all") == 0 && time(NULL) < start + 2)
-		growth();
+		growth(1);
 	if (more) {
 		with_threads();
 		with_children();
-		growth();
+		growth(0);
 	}
 	return 0;
 }
