@@ -97,6 +97,7 @@ uintptr_t ta_survey(uintptr_t survey);
 uintptr_t ta_follow(uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t tier);
 void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns);
 int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain);
+#define TA_SLOT 512 // bytes of a slot
 // Set in the threads of the control plane, whose small blocks are slots.
 extern TLS int ta_in_control;
 // Returns a slot of zeros, or NULL if there is none for n bytes.

@@ -252,7 +252,7 @@ HOT size_t ta_usable(void *p, const char *fn)
 {
 	ta_page *pg = ta_lookup(p);
 	if (pg == NULL)
-		return TA_NOT_OURS;
+		return ta_slot_has(p) ? TA_SLOT : TA_NOT_OURS;
 	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
 		return pg->Size;
 	if (pg->Owner == TA_OWNER_HUGE && pg->Start + pg->Gap == (uint64_t)p && !ta_flags.Secure)

@@ -85,19 +85,15 @@ static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn, void *c
 {
 	if (ta_mode == TA_PASS || ta_libc_has(p))
 		return ta_pass_realloc(p, n);
-	int slot = ta_slot_has(p);
-	if (!slot && !ta_loader_has(p))
+	if (!ta_loader_has(p))
 		ta_misuse(fn, p, TA_FREE_FOREIGN, TA_NO_SIZE);
-	// Neither a slot nor an allocation of the loader has a size. Each lies within the rest of one
-	// page, so reading n bytes up to a page boundary is safe.
+	// The first allocations of the loader have no size. Each lies within the rest of one page, so
+	// reading n bytes up to a page boundary is safe.
 	void *q = fresh(n, NULL, caller);
 	if (q == NULL)
 		return errno = ENOMEM, NULL;
 	size_t room = 4096 - (uintptr_t)p % 4096;
-	memcpy(q, p, n < room ? n : room);
-	if (slot)
-		ta_slot_free(p);
-	return q;
+	return memcpy(q, p, n < room ? n : room);
 }
 
 HOT NOINLINE void *ta_realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)

@@ -39,9 +39,10 @@ func TestOrder(t *testing.T) {
 	prog := testlib.CC(t, "order.c")
 	want := plain(t, "ls", "-R", "/usr/include")
 	for order, preload := range orders(t) {
-		for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0"} {
+		for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0",
+			"TA_LOG=info TA_LOG_FILE=/dev/null"} {
 			t.Run(order+"/"+env, func(t *testing.T) {
-				r := with(t, preload, []string{env}, "ls", "-R", "/usr/include")
+				r := with(t, preload, strings.Fields(env), "ls", "-R", "/usr/include")
 				clean(t, r)
 				if r.Stdout != want.Stdout {
 					t.Errorf("ls: %d bytes of output, plain %d", len(r.Stdout), len(want.Stdout))

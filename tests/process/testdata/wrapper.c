@@ -1,6 +1,8 @@
-// A library that stands in for malloc and passes every call on, as profilers do.
+// A library that stands in for malloc, passes every call on, and asks how large each block is, as
+// profilers do.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #define NEXT(name) \
@@ -8,22 +10,29 @@
 	if (next == NULL) \
 	next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
 
+static void *sized(void *p, size_t n)
+{
+	if (p != NULL && malloc_usable_size(p) < n)
+		abort();
+	return p;
+}
+
 void *malloc(size_t n)
 {
 	NEXT(malloc);
-	return next(n);
+	return sized(next(n), n);
 }
 
 void *calloc(size_t a, size_t b)
 {
 	NEXT(calloc);
-	return next(a, b);
+	return sized(next(a, b), a * b);
 }
 
 void *realloc(void *p, size_t n)
 {
 	NEXT(realloc);
-	return next(p, n);
+	return sized(next(p, n), n);
 }
 
 void free(void *p)
