@@ -21,8 +21,7 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// processPrograms show what a process is to the system. They run again with
-// LD_BIND_NOW=1 and MALLOC_PERTURB_=85, see variants_test.go.
+// processPrograms show what a process is to the system. TestVariants runs them again.
 func processPrograms() []program {
 	return []program{
 		{name: "no thread and no handler", args: []string{"grep", "-E",

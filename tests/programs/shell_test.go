@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// shellPrograms are the small tools that every script is made of. They run
-// again with LD_BIND_NOW=1 and MALLOC_PERTURB_=85, see variants_test.go.
+// shellPrograms are the small tools that every script is made of. TestVariants runs them again.
 func shellPrograms() []program {
 	return []program{
 		{name: "bash script", args: []string{"bash", "@shell.sh"}, needs: []string{"rev"},
