@@ -125,11 +125,13 @@ func TestControlPlane(t *testing.T) {
 		{"background", "TA_BACKGROUND=1"}, {"log", "TA_LOG=info TA_LOG_FILE=/dev/null"},
 		{"simulated", "TA_BACKGROUND=1 TA_USE_LIBNUMA=0"},
 	} {
-		env := c.env
+		env, control := c.env, "-control"
 		if c.name != "simulated" {
 			env += " TA_NODE_NORMAL=0 TA_NODE_SLOW=1"
+			control = "-control=apart"
 		}
-		g.checks = append(g.checks, check{name: c.name, env: env, script: "/guest/plain -control 64x10",
+		g.checks = append(g.checks, check{name: c.name, env: env,
+			script: "/guest/plain " + control + " 64x10",
 			judge: func(t *testing.T, r *results) {
 				private := slices.DeleteFunc(r.areas(t), func(a area) bool {
 					return slices.ContainsFunc(a.words,

@@ -6,7 +6,8 @@
  *
  * leaves their addresses in "blocks" and copies of its maps, and checks all contents. A
  * block that cannot be had ends it with status 12. With "-control" before the groups it first
- * waits for the threads of the control plane. */
+ * waits for the threads of the control plane, with "-control=apart" for memory on a node of its
+ * own. */
 #include "guest.h"
 #include <dirent.h>
 #include <pthread.h>
@@ -52,9 +53,25 @@ static int threads(void)
 	return n;
 }
 
+// The pages of no file on the second node.
+static long pages_apart(void)
+{
+	char line[4096];
+	long pages = 0;
+	FILE *numa_maps = fopen("/proc/self/numa_maps", "r");
+	MUST(numa_maps);
+	while (fgets(line, sizeof line, numa_maps)) {
+		const char *there = strstr(line, " N1=");
+		if (there && !strstr(line, " file="))
+			pages += atol(there + 4);
+	}
+	fclose(numa_maps);
+	return pages;
+}
+
 // The control plane has at most two threads with this one before its runtime starts, which it does
-// once the heap has grown.
-static void await_control(void)
+// once the heap has grown. Apart, its memory is on the second node, where 256 KiB come soon.
+static void await_control(int apart)
 {
 	void *grown = malloc(3 << 20);
 	MUST(grown);
@@ -63,13 +80,17 @@ static void await_control(void)
 		usleep(10000);
 	}
 	free(grown);
+	for (int i = 0; apart && pages_apart() < 64; i++) {
+		MUST(i < 3000);
+		usleep(10000);
+	}
 	usleep(300000);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc > 1 && strcmp(argv[1], "-control") == 0) {
-		await_control();
+	if (argc > 1 && strncmp(argv[1], "-control", 8) == 0) {
+		await_control(strcmp(argv[1], "-control=apart") == 0);
 		argc--, argv++;
 	}
 	for (; groups < argc - 1 && groups < GROUPS; groups++) {
