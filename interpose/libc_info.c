@@ -1,4 +1,5 @@
-// Questions about the heap by functions of glibc: malloc_trim, mallinfo and related ones.
+// Questions about blocks and the heap by functions of glibc: malloc_usable_size, malloc_trim,
+// mallinfo and related ones.
 #define _GNU_SOURCE
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" // mallinfo is, and is ours to provide
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "heap.h"
+#include "libc_malloc.h"
 #include "libc_symbol.h"
 #include "boot.h"
 #include "exports.h"
@@ -27,6 +29,53 @@ static int ta_passes(void)
 {
 	ta_ready();
 	return ta_mode == TA_PASS;
+}
+
+// The usable size of the live block p, or TA_NOT_OURS if p is not in this heap. Anything else ends
+// the process, with a line that names fn.
+HOT size_t ta_usable(void *p, const char *fn)
+{
+	ta_page *pg = ta_lookup(p);
+	if (pg == NULL)
+		return ta_slot_has(p) ? TA_SLOT : TA_NOT_OURS;
+	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
+		return pg->Size;
+	if (pg->Owner == TA_OWNER_HUGE && pg->Start + pg->Gap == (uint64_t)p && !ta_flags.Secure)
+		return pg->Size - pg->Gap;
+	intptr_t n = (intptr_t)ta_go_usable((uintptr_t)p);
+	if (n < 0)
+		ta_misuse(fn, p, ~n, TA_NO_SIZE);
+	return n;
+}
+
+// malloc_usable_size for a pointer that is not a plain block, or for a thread without a heap.
+HOT NOINLINE size_t ta_usable_slow(void *p, const char *fn)
+{
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		h->Calls[TA_CALL_USABLE_SIZE]++;
+		ta_leave(h);
+	}
+	if (p == NULL)
+		return 0;
+	size_t n = ta_usable(p, fn);
+	if (n != TA_NOT_OURS)
+		return n;
+	if (ta_mode == TA_PASS || ta_libc_has(p))
+		return ta_pass_usable(p);
+	if (!ta_loader_has(p))
+		ta_misuse(fn, p, TA_FREE_FOREIGN, TA_NO_SIZE);
+	return 0;
+}
+
+HOT EXPORT size_t malloc_usable_size(void *p)
+{
+	ta_page *pg = ta_lookup(p);
+	if (UNLIKELY(pg == NULL || pg->Owner <= TA_OWNER_HUGE || !ta_sane(pg, p) ||
+			ta_self == &ta_heap_none))
+		return ta_usable_slow(p, "malloc_usable_size");
+	ta_self->Calls[TA_CALL_USABLE_SIZE]++;
+	return pg->Size;
 }
 
 EXPORT int malloc_trim(size_t pad)

@@ -246,53 +246,6 @@ LINE HOT EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, 
 
 EXPORT void cfree(void *p) { ta_free_any(p, "cfree", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
-// The usable size of the live block p, or TA_NOT_OURS if p is not in this heap. Anything else ends
-// the process, with a line that names fn.
-HOT size_t ta_usable(void *p, const char *fn)
-{
-	ta_page *pg = ta_lookup(p);
-	if (pg == NULL)
-		return ta_slot_has(p) ? TA_SLOT : TA_NOT_OURS;
-	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
-		return pg->Size;
-	if (pg->Owner == TA_OWNER_HUGE && pg->Start + pg->Gap == (uint64_t)p && !ta_flags.Secure)
-		return pg->Size - pg->Gap;
-	intptr_t n = (intptr_t)ta_go_usable((uintptr_t)p);
-	if (n < 0)
-		ta_misuse(fn, p, ~n, TA_NO_SIZE);
-	return n;
-}
-
-// malloc_usable_size for a pointer that is not a plain block, or for a thread without a heap.
-HOT NOINLINE size_t ta_usable_slow(void *p, const char *fn)
-{
-	ta_heap *h = ta_enter();
-	if (h != NULL) {
-		count(h, TA_CALL_USABLE_SIZE);
-		ta_leave(h);
-	}
-	if (p == NULL)
-		return 0;
-	size_t n = ta_usable(p, fn);
-	if (n != TA_NOT_OURS)
-		return n;
-	if (ta_mode == TA_PASS || ta_libc_has(p))
-		return ta_pass_usable(p);
-	if (!ta_loader_has(p))
-		ta_misuse(fn, p, TA_FREE_FOREIGN, TA_NO_SIZE);
-	return 0;
-}
-
-HOT EXPORT size_t malloc_usable_size(void *p)
-{
-	ta_page *pg = ta_lookup(p);
-	if (UNLIKELY(pg == NULL || pg->Owner <= TA_OWNER_HUGE || !ta_sane(pg, p) ||
-			ta_self == &ta_heap_none))
-		return ta_usable_slow(p, "malloc_usable_size");
-	count(ta_self, TA_CALL_USABLE_SIZE);
-	return pg->Size;
-}
-
 HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, void *caller)
 {
 	ta_heap *h = ta_enter();

@@ -211,23 +211,13 @@ func (f *Flags) setRuntime() {
 	}
 }
 
-// openLog opens TA_LOG_FILE. After a failure the log goes to standard error, and one line says so.
-// In a sandbox where no file can be opened for writing there is no log.
+// openLog opens TA_LOG_FILE. After a failure the log goes to standard error, and one line says what
+// is wrong. In a sandbox where no file can be opened for writing there is no log.
 func openLog() {
-	errno := stats.LogOpen(config.InForce.LogFile.Addr())
-	if errno == 0 {
-		return
-	}
-	if raw.WritingRefused(errno) {
+	path := config.InForce.LogFile.Addr()
+	if errno := stats.LogOpen(path); errno != 0 && !complain("TA_LOG_FILE", path, errno) {
 		config.InForce.Log = config.LogOff
-		return
 	}
-	var l raw.Line
-	l.Text("tieralloc: cannot write TA_LOG_FILE ")
-	l.CStr(config.InForce.LogFile.Addr())
-	addError(&l, errno, errorName(errno))
-	l.Text("; logging to standard error")
-	l.Emit(2)
 }
 
 // setProgram sets program. A process without settings waits with it until it writes a report.
