@@ -13,7 +13,7 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// Every call of every kind, which takes half an hour:
+// Every call of every kind, which takes many minutes:
 //
 //	go test ./tests/faults/ -run TestRefused -timeout 2h -every
 var (

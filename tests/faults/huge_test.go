@@ -45,8 +45,8 @@ func TestHugeRefused(t *testing.T) {
 }
 
 // some is how many of the calls of a kind for blocks over two tiers are refused in turn where not
-// every one is.
-const some = 40
+// every one is: of most kinds there are not many more.
+const some = 24
 
 // TestHugeEquations is TestHugeRefused for the heap's own package, outside a library, where every
 // equation of it is checked after each step; and for blocks over two tiers, where the calls that

@@ -26,7 +26,7 @@
 
 #define MIB (1024 * 1024ul)
 
-enum { SLOTS = 24, LANES = 3, ROUNDS = 2, OPS = 100, BOXES = 8, SECONDS = 50 };
+enum { SLOTS = 16, LANES = 3, ROUNDS = 2, OPS = 60, BOXES = 8, SECONDS = 50 };
 
 struct block {
 	unsigned char *p;
@@ -63,27 +63,28 @@ static uint64_t below(struct lane *l, uint64_t n)
 	return (z ^ z >> 31) % n;
 }
 
+// Few blocks are large, for realloc copies them, calloc clears them, and the hardened mode copies
+// whatever outgrows its slot: one or two page faults for each page. Sizes lie on both sides of
+// where realloc begins to move page tables (256 KiB) and of the largest size class (4 MiB).
 static size_t size(struct lane *l)
 {
-	switch (below(l, 10)) {
+	switch (below(l, 20)) {
 	case 0:
-		return large < (long)(24 * MIB) ? 3 * MIB + below(l, 4 * MIB) : MIB;
-	case 1:
-	case 2:
-		return 200000 + below(l, MIB);
-	case 3:
-	case 4:
+		return large < (long)(16 * MIB) ? 3 * MIB + below(l, 3 * MIB) : MIB;
+	case 1 ... 4:
+		return 100000 + below(l, 400000);
+	case 5 ... 8:
 		return 4000 + below(l, 100000);
 	default:
 		return 1 + below(l, 2000);
 	}
 }
 
-// The bytes that are looked at: all of the first page, then one here and there, beyond the first
+// The bytes that are looked at: all of the first page, then one in four pages, beyond the first
 // slice of the heap (64 KiB) one in each, and the last. Each page costs a page fault.
 static size_t after(size_t i, size_t n)
 {
-	size_t next = i < 4096 ? i + 1 : i < 65536 ? i + 1021 : i + 65521;
+	size_t next = i < 4096 ? i + 1 : i < 65536 ? i + 16381 : i + 65521;
 	return next < n || i + 1 == n ? next : n - 1;
 }
 
@@ -125,7 +126,7 @@ static void make(struct lane *l, struct block *b)
 	size_t n = size(l), align = 16;
 	unsigned char *p = NULL;
 	errno = 0;
-	switch (below(l, 5)) {
+	switch (below(l, n < MIB ? 5 : 15)) {
 	case 0:
 		p = calloc(1, n);
 		break;
@@ -183,8 +184,8 @@ static void resize(struct lane *l, struct block *b)
 // A block that the library may gather from several freed ones, and what can become of it.
 static void gather(struct lane *l)
 {
-	static const size_t sizes[] = {5 * MIB, 6 * MIB, 5 * MIB, 10 * MIB},
-						later[] = {13 * MIB, 14 * MIB, 8 * MIB};
+	static const size_t sizes[] = {9 * MIB / 2, 5 * MIB, 9 * MIB / 2, 9 * MIB},
+						later[] = {10 * MIB, 11 * MIB, 6 * MIB};
 	struct block b[4] = {{0}};
 	for (int i = 0; i < 4; i++) {
 		if (i == 3) {
@@ -313,7 +314,8 @@ int main(int argc, char **argv)
 		fill_up(atoi(argv[2]));
 	for (int round = 0; round < ROUNDS; round++) {
 		int made = 0, also = 0;
-		gather(mine);
+		if (round == 0) // it costs as many page faults as the rest
+			gather(mine);
 		while (made < LANES && pthread_create(&t[made], NULL, live, &lanes[made]) == 0)
 			made++;
 		if (mine->slot[0].p != NULL)
