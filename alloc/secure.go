@@ -12,7 +12,7 @@ import (
 // the fast path of free accepts no block. The default mode pays nothing for this.
 //
 // A block is in a slot of its class. The slot ends in a canary, which holds the slot's state and a
-// check value; the bytes between block and canary are filled (misuse.go). So a byte written after a
+// check value; the bytes between block and canary are filled (canary.go). So a byte written after a
 // block is detected when the block is freed, and when a neighbour is checked (slot.go). Freed
 // blocks are zeroed and stay in quarantine, to be reused later in random order (quarantine.go).
 // From secureMax on a block is a mapping of its own between inaccessible memory (guardpages.go).
