@@ -101,7 +101,7 @@ func (k *kind) checks() []check {
 		{name: "pin_fast under a cap", env: "TA_DEFAULT_HINT=pin_fast TA_FAST_HARD=32M",
 			script: "/guest/plain 1048576x96", status: 12},
 		{name: "churn", env: "TA_DEFAULT_HINT=prefer_fast TA_FAST_HARD=32M",
-			script: fmt.Sprintf("/guest/churn %d %d 150", k.fast[0], len(k.fast)),
+			script: fmt.Sprintf("/guest/churn %d %d 75", k.fast[0], len(k.fast)),
 			judge:  func(t *testing.T, r *results) { k.churned(t, r, limit) }},
 		{name: "check", plain: true, script: "export TA_FAST_HARD=32M; /guest/tierallocctl check",
 			judge: func(t *testing.T, r *results) {
