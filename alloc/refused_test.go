@@ -100,8 +100,8 @@ func TestHugeSteps(t *testing.T) {
 	}
 	r.make(0, hugeCacheMax+mib) // is unmapped when it is freed
 	r.drop(0)
-	// A stream of its own: other streams copy many MiB into cached blocks, each page of which is two
-	// page faults, and make no other calls than this one.
+	// A stream of its own: it makes the same calls of the kernel as others that copy many MiB into
+	// cached blocks, where each page is two page faults.
 	r.chance = 1
 	for range 30 {
 		i, n := int(r.below(uint64(len(r.block)))),

@@ -45,7 +45,7 @@ func TestHugeRefused(t *testing.T) {
 }
 
 // some is how many of the calls of a kind for blocks over two tiers are refused in turn where not
-// every one is: of most kinds there are not many more.
+// every one is: about every sixth of mmap, and nearly all of mremap and madvise.
 const some = 24
 
 // TestHugeEquations is TestHugeRefused for the heap's own package, outside a library, where every
