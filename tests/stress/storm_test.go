@@ -19,11 +19,11 @@ import (
 //	go test ./tests/stress/ -run TestStorm -timeout 4h -seeds 1 -threads 16 -operations 1400000000 -lives 1000 -fork 1s
 var (
 	first      = flag.Int("first", 1, "seed of the first storm")
-	seeds      = flag.Int("seeds", 50, "storms, a tenth of them with -short")
+	seeds      = flag.Int("seeds", 20, "storms, a quarter of them with -short")
 	threads    = flag.Int("threads", 8, "threads at a time")
-	operations = flag.Int64("operations", 1_000_000, "operations of a storm")
+	operations = flag.Int64("operations", 500_000, "operations of a storm")
 	lives      = flag.Int("lives", 10, "threads that run a lane, one after the other")
-	forkEvery  = flag.Duration("fork", 100*time.Millisecond, "time between forks")
+	forkEvery  = flag.Duration("fork", 100*time.Millisecond, "processor time between forks")
 )
 
 // noStackCache makes glibc free a thread's structures when the thread is joined.
@@ -169,7 +169,7 @@ func TestStorm(t *testing.T) {
 	_, empty := storm(t, program, 0, 0)
 	n := *seeds
 	if testing.Short() {
-		n = max(n/10, 1)
+		n = max(n/4, 1)
 	}
 	for seed := *first; seed < *first+n; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

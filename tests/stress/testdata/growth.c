@@ -1,6 +1,6 @@
 // Resident memory over time. Each line of output is a number of KiB.
 //
-//	growth rounds N        three numbers for each of N rounds that fill 200 MB and free it: the
+//	growth rounds N        three numbers for each of N rounds that fill 100 MB and free it: the
 //	                       most that its blocks took, what is resident after it, and what is after
 //	                       malloc_trim, which the first round and the last call
 //	growth threads N       the same, each round in four fresh threads
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PHASE  (200u << 20)
+#define PHASE  (100u << 20)
 #define DROP   400000000u
 #define BLOCK  1000u
 #define BLOCKS (DROP / BLOCK)
