@@ -5,8 +5,8 @@
 // HOW is the call that makes the filter: prctl, syscall, or inherits where a program before this
 // one has set no_new_privs. With "all" it is for all threads, and the program runs for a while. The
 // short list is enough for one thread that allocates and exits. With "more" the filter also knows
-// the calls with which libc makes threads and children, and the program has some, but no blocks of
-// all sizes. With "report" it knows those of a report as well (docs/limits.md).
+// the calls with which libc makes threads and children, and the program has some. With "report" it
+// knows those of a report as well (docs/limits.md).
 #include "common.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -178,8 +178,7 @@ int main(int argc, char **argv)
 	filter(argv[1], more, report);
 	time_t start = time(NULL);
 	growth(1);
-	if (!more) // the shorter list is the stricter one
-		sizes();
+	sizes();
 	while (strcmp(argv[1], "all") == 0 && time(NULL) < start + 2)
 		growth(1);
 	if (more) {
