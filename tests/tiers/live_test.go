@@ -212,7 +212,7 @@ func TestLiveUnderStorm(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_FAST_HARD=24M", "TA_NORMAL_HARD=24M",
 		"TA_SLOW_HARD=24M"}
-	c := background(t, env, "", compile(t, "capstorm.c"), "2500", "9", "24", "24", "24", "12")
+	c := background(t, env, "", compile(t, "capstorm.c"), "1000", "9", "24", "24", "24", "12")
 	path := filepath.Join(dir, fmt.Sprint(c.Process.Pid))
 	testlib.Wait(t, "a page", c.Process, func() bool { return finished(path) })
 	ended := make(chan error)

@@ -33,7 +33,7 @@ func TestHardCapUnderThreads(t *testing.T) {
 			if i == 1 {
 				largest = 5 * hard / 2
 			}
-			r := preloaded(t, env, prog, "1300", fmt.Sprint(i+1), fmt.Sprint(hard),
+			r := preloaded(t, env, prog, "700", fmt.Sprint(i+1), fmt.Sprint(hard),
 				fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(largest))
 			clean(t, r)
 			first, json, _ := strings.Cut(r.Stdout, "\n")

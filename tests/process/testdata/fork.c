@@ -12,6 +12,7 @@ extern char **environ;
 
 static volatile int stop;
 
+// One large block in eight is zeroed: each of its pages is a page fault after each fork.
 static void churn(unsigned *x, void **p, int many, int turns)
 {
 	for (int i = 0; i < turns; i++) {
@@ -19,7 +20,7 @@ static void churn(unsigned *x, void **p, int many, int turns)
 		int k = (*x >> 8) % many;
 		size_t n = *x >> 24 == 0 ? 5 * MIB : *x >> 28 == 0 ? (*x >> 4) % 300000 : (*x >> 4) % 2000;
 		free(p[k]);
-		p[k] = *x & 1 ? malloc(n) : calloc(1, n);
+		p[k] = *x & 1 || (n > MIB && (*x >> 16 & 7) != 0) ? malloc(n) : calloc(1, n);
 		CHECK(p[k] != NULL, "%zu", n);
 		if (n > 0)
 			*(char *)p[k] = 1;

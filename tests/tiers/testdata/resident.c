@@ -75,6 +75,7 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < chunks; i++)
 			for (size_t k = 0; hot(i, percent) && k < pages; k++)
 				sum += *(uint64_t *)(chunk[i] + k * page + 64 * (k % 64));
+		nanosleep(&(struct timespec){0, 20000000}, NULL);
 		if (limit && now() - told > 1) {
 			told = now();
 			resident(percent, &all, &of_hot);
