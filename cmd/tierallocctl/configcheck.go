@@ -49,6 +49,7 @@ func checkConfig(env environ) (*configCheck, error) {
 		config.ParseTo(&parsed, envp, file.Fd())
 		probe.Topology(&topology)
 		plan.Resolve(&parsed, &topology, &placed, file.Fd())
+		plan.RefuseBalance(&parsed, &placed, file.Fd())
 		plan.Balance(&parsed, &topology, &placed, numa.BalancingMode())
 		memory := plan.Memory(&placed)
 		parsed.SetParts(envp, &memory, file.Fd())

@@ -45,6 +45,7 @@ func placeTiers(envp uintptr) (bad uintptr) {
 func resolve() (bad uintptr) {
 	probe.Topology(&topology)
 	bad = plan.Resolve(&config.InForce, &topology, &tierMap, 2)
+	bad += plan.RefuseBalance(&config.InForce, &tierMap, 2)
 	plan.Balance(&config.InForce, &topology, &tierMap, numa.BalancingMode())
 	return bad
 }

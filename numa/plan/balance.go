@@ -2,8 +2,26 @@ package plan
 
 import (
 	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
 	"tieralloc/numa"
 )
+
+// RefuseBalance makes TA_NUMA_BALANCING 0 where the kernel moves no memory with a policy. It returns
+// the number of lines written to fd: one if the value was 1. Resolve has been called.
+func RefuseBalance(s *config.Settings, m *numa.Map, fd uintptr) (bad uintptr) {
+	if m.Simulated || s.NumaBalancing == config.BalanceNever || numa.CanBalance() {
+		return 0
+	}
+	if s.NumaBalancing == config.BalanceAlways {
+		var l raw.Line
+		l.Text(`tieralloc: TA_NUMA_BALANCING="1": expected auto or 0, for this kernel moves no memory ` +
+			`with a policy (Linux 6.12 does); using 0`)
+		l.Emit(fd)
+		bad = 1
+	}
+	s.NumaBalancing = config.BalanceNever
+	return bad
+}
 
 // Balance decides which tiers' memory the kernel's NUMA balancing may move. It may always move
 // memory of tiers with the default policy. TA_NUMA_BALANCING adds no tiers, all tiers, or those on

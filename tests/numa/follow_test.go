@@ -18,7 +18,7 @@ func TestFollow(t *testing.T) {
 		files: []string{testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain"),
 			program(t, "hotset"), program(t, "torture", "-pthread"),
 			program(t, "churn", "-pthread"),
-			program(t, "room", "-ldl"),
+			program(t, "room", "-ldl"), program(t, "refuse"),
 			testlib.Tool(t)}}
 	g.checks = []check{
 		followed("blocks under a hard cap", follow+"TA_NORMAL_HARD=56M", "48 1000 90", 56),
@@ -49,6 +49,17 @@ func TestFollow(t *testing.T) {
 			script: "/guest/plain " + blocks, judge: neverFollowed,
 			stderr: "tieralloc: TA_ON_SOFTCAP=follow: nothing will move: with " +
 				"TA_NUMA_BALANCING=1 the kernel moves this memory\n"},
+		{name: "a kernel that moves nothing", env: follow + "TA_NORMAL_HARD=56M TA_NUMA_BALANCING=1",
+			plain: true, script: "export TA_STATS_FILE=$PWD/%e.json; /guest/refuse -flag " +
+				"/bin/env LD_PRELOAD=/guest/libtieralloc.so /guest/plain " + blocks + "\n" +
+				"/guest/refuse -flag /guest/tierallocctl check || true",
+			judge: func(t *testing.T, r *results) {
+				if r.stats(t, "plain.json").Following == nil ||
+					!strings.Contains(r.stdout, "TA_NUMA_BALANCING") {
+					t.Error("the process does not follow", r.stdout)
+				}
+			},
+			stderr: unmoved},
 		{name: "one kind of memory", env: follow + "TA_NORMAL_HARD=56M TA_USE_LIBNUMA=0",
 			script: "/guest/plain " + blocks, judge: neverFollowed,
 			stderr: "tieralloc: TA_ON_SOFTCAP=follow: nothing will move: the tiers are " +
@@ -56,6 +67,10 @@ func TestFollow(t *testing.T) {
 	}
 	g.run(t)
 }
+
+// unmoved is what a process says on a kernel before 6.12.
+const unmoved = `tieralloc: TA_NUMA_BALANCING="1": expected auto or 0, for this kernel moves no ` +
+	"memory with a policy (Linux 6.12 does); using 0\n"
 
 // churnFollowed: while threads allocate and free, and memory moves down, node 0 has never more than
 // the cap.
