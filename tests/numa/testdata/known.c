@@ -199,11 +199,12 @@ static uint64_t moves(void)
 }
 
 /* Lets time pass: half a second with allocations small and large in it, in which the library does
- * what it does by and by; or, idle, two seconds in which nothing moves any more. */
+ * what it does by and by; or, idle, ten seconds in which nothing moves any more: on a busy machine
+ * its thread may get no turn for two. */
 static void wait(int idle)
 {
 	uint64_t before = moves(), now;
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < (idle ? 500 : 100); i++) {
 		usleep(idle ? 20000 : 5000);
 		if (idle) {
 			if ((now = moves()) != before)
