@@ -21,6 +21,6 @@ func BalancingMode() uint64 {
 	return mode
 }
 
-// CanBalance reports whether this kernel can move memory with a policy by NUMA balancing: whether it
-// knows Balanced. Any thread may call it.
+// CanBalance reports whether this kernel can move memory with a policy by NUMA balancing: whether
+// it knows Balanced. Any thread may call it.
 func CanBalance() bool { return mbind(0, 0, 1, PreferredMany|Balanced, false) == 0 }

@@ -6,8 +6,8 @@ import (
 	"tieralloc/numa"
 )
 
-// RefuseBalance makes TA_NUMA_BALANCING 0 where the kernel moves no memory with a policy. It returns
-// the number of lines written to fd: one if the value was 1. Resolve has been called.
+// RefuseBalance makes TA_NUMA_BALANCING 0 where the kernel moves no memory with a policy. It
+// returns the number of lines written to fd: one if the value was 1. Resolve has been called.
 func RefuseBalance(s *config.Settings, m *numa.Map, fd uintptr) (bad uintptr) {
 	if m.Simulated || s.NumaBalancing == config.BalanceNever || numa.CanBalance() {
 		return 0
