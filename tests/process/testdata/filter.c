@@ -102,6 +102,18 @@ static void sizes(void)
 	CHECK(malloc((size_t)hide((void *)(1ul << 46))) == NULL && errno == ENOMEM);
 }
 
+// A large block of which little was touched, given out again as zeros.
+static void sparse(void)
+{
+	char *p = malloc(6 * MIB);
+	CHECK(p != NULL);
+	p[0] = 1;
+	free(p);
+	p = calloc(1, 6 * MIB);
+	CHECK(p != NULL && p[0] == 0);
+	free(p);
+}
+
 // A heap that grows to 60 MiB, with all of its pages in use or few, and a block that grows with it.
 // From 32 MiB on the heap looks at its pages and at the machine.
 static void growth(int all)
@@ -119,6 +131,7 @@ static void growth(int all)
 		if (i % 300 == 0)
 			CHECK((grown = realloc(grown, (size_t)(i + 1) * 9000)) != NULL);
 	}
+	sparse();
 	for (int i = 0; i < MOST; i++)
 		free(p[i * 7 % MOST]);
 	free(grown);
