@@ -12,7 +12,7 @@ extern char **environ;
 
 static volatile int stop;
 
-// One large block in eight is zeroed: each of its pages is a page fault after each fork.
+// Few large blocks are zeroed: each page of one is a page fault after each fork.
 static void churn(unsigned *x, void **p, int many, int turns)
 {
 	for (int i = 0; i < turns; i++) {
