@@ -33,10 +33,14 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	}
 	c := sizeclass.Of(n)
 	o.grown = uint32(c)
-	slices := o.slicesOf(c)
+	base := o.unsampled()
+	if base == nil {
+		return 0
+	}
+	slices := base.slicesOf(c)
 	size, gap := sizeclass.Size(c), uintptr(0)
 	alone := size > ResizeMin // no other block is to share its page: ta_move keeps its address
-	if alone && slices < uintptr(p.slices) && !o.mayLengthen() {
+	if alone && slices < uintptr(p.slices) && !base.mayLengthen() {
 		return 0
 	}
 	slices = max(slices, uintptr(p.slices))
@@ -53,10 +57,13 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 		}
 		h.Thread.tick()
 	}
-	was := p.class()
-	if !o.isOnly(p, was) || Profiling && o.dueNext(c) || !o.claim(p) ||
+	was, to := p.class(), base.heapForNext(c)
+	if to == nil || !o.isOnly(p, was) || !o.claim(p) ||
 		!p.lengthen(h.Thread, slices-uintptr(p.slices)) {
 		return 0
+	}
+	if Profiling {
+		base.resized(addr, addr, n)
 	}
 	blocks := room / stride
 	if alone {
@@ -68,16 +75,15 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	}
 	p.Frees++
 	o.detach(p)
-	o.setUp(p, c, slices)
+	to.setUp(p, c, slices)
 	p.Start, p.Gap, p.Magic = addr, uint16(gap), sizeclass.DivMagic(stride)
 	p.blocks = uint32(blocks)
 	p.zero = min(fresh, 1)
 	p.carved, p.Carved, p.Allocs = uint32(stride), uint64(stride), 1
-	o.append(p)
+	to.append(p)
 	if Profiling {
-		o.rationOf(c).left--
-		o.ration(was)
-		o.ration(c)
+		base.ration(was)
+		base.ration(c)
 	}
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++
@@ -92,7 +98,7 @@ func (h *Heap) mayGrow(p *Page) bool {
 		return false
 	}
 	return !Watching && !tiers.Migrating() && !tiers.Throttled(tierOf(p.placement)) &&
-		!h.sampled && !h.unspread && p.Magic != 0 && !p.isNursery() && p.segment != nil &&
+		!h.unspread && p.Magic != 0 && !p.isNursery() && p.segment != nil &&
 		p.subreleased == 0 && !p.away()
 }
 

@@ -242,3 +242,47 @@ func TestWalkAdopted(t *testing.T) {
 	}
 	a.Thread.WalkEnd()
 }
+
+// TestRationGrows: a block that grows keeps its address in a profile as well. It is sampled when a
+// block of its new class is due, is in the heap of sampled blocks until it grows again, and what is
+// left of each class before the next sample is as for other requests.
+func TestRationGrows(t *testing.T) {
+	for _, rate := range []uint64{64 << 10, 512 << 10, 4 << 20} {
+		profiledWorld(t, rate)
+		h := mustAcquire(t, 8)
+		h.Thread.Now = 1e9
+		samples, steps := 0, 0
+		for range 50 {
+			b := get(t, h, InPlaceMin)
+			numbered(b, InPlaceMin)
+			h.Thread.Sampled = 0
+			for n := uintptr(InPlaceMin * 3 / 2); n <= inPlaceMost; n += n / 2 {
+				c := sizeclass.Of(n)
+				left := h.rationOf(c).left
+				if to := Resize(h, b, n); to != b {
+					t.Fatalf("%d bytes: %#x is at %#x", n, b, to)
+				}
+				sampled := h.Thread.Sampled == b
+				if left != 0 && sampled != (left == 1) || !sampled && left > 1 &&
+					h.rationOf(c).left != left-1 || heapOf(Lookup(b).Owner).sampled != sampled {
+					t.Fatalf("%d bytes, sampled: %v; %d were left, and are %d now", n, sampled,
+						left, h.rationOf(c).left)
+				}
+				if h.Thread.Sampled = 0; sampled {
+					samples++
+				}
+				steps++
+				isNumbered(t, b, InPlaceMin)
+				if p := Lookup(b + n - 1); p != Lookup(b) || p.usable(b) < n {
+					t.Fatalf("%d bytes: the page has %d", n, p.usable(b))
+				}
+			}
+			if why := Free(h, b, HowAny, NoSize, 0); why != FreeOK {
+				t.Fatal(why)
+			}
+		}
+		if samples == 0 || samples == steps {
+			t.Errorf("rate %d: %d samples in %d steps", rate, samples, steps)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
-	"tieralloc/stats/profile"
 	"tieralloc/tiers"
 )
 
@@ -52,10 +51,7 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		to += lead
 	}
 	if Profiling && to != 0 {
-		profile.Freed(h.Thread.token, addr, !Holds(h.Thread.token), h.Thread.Now)
-		if h.due(n) {
-			h.Thread.sample(to, n)
-		}
+		h.resized(addr, to, n)
 		if n <= sizeclass.MaxSize {
 			h.ration(sizeclass.Of(n))
 		}

@@ -86,6 +86,36 @@ func (h *Heap) sampling(n uintptr) *Heap {
 	return h
 }
 
+// unsampled returns the heap that the blocks of h would be in if they were not sampled, or nil.
+func (h *Heap) unsampled() *Heap {
+	if h.sampled {
+		return h.Thread.heap(uintptr(h.Hint))
+	}
+	return h
+}
+
+// heapForNext returns the heap that the next block of class c of h is to be in, or nil.
+func (h *Heap) heapForNext(c uintptr) *Heap {
+	switch {
+	case !Profiling:
+		return h
+	case h.Rations == nil:
+		return nil
+	case h.dueNext(c):
+		return h.Thread.heapIn(sampledSlot|uintptr(h.Hint), uintptr(h.Hint))
+	}
+	return h
+}
+
+// resized notes that the block at from is at to now, n bytes long. h counts that as a request.
+func (h *Heap) resized(from, to, n uintptr) {
+	t := h.Thread
+	profile.Freed(t.token, from, !Holds(t.token), t.Now)
+	if h.due(n) {
+		t.sample(to, n)
+	}
+}
+
 // hidden reports whether the fast path is to see no block of the page, whose owner is a heap.
 func (p *Page) hidden() bool { return Profiling && heapOf(p.Owner).sampled }
 
@@ -192,22 +222,22 @@ func (r *Ration) page() *Page {
 
 // dueOf counts a block of class c, and reports whether it is to be sampled.
 func (h *Heap) dueOf(c uintptr) bool {
-	r, size := h.rationOf(c), int64(sizeclass.Size(c))
-	h.settle(c)
-	if r.left == 0 {
-		r.left = profile.Blocks(size)
+	due := h.dueNext(c)
+	r := h.rationOf(c)
+	if r.left--; due {
+		r.left = profile.Blocks(int64(sizeclass.Size(c)))
 	}
-	if r.left--; r.left > 0 {
-		return false
-	}
-	r.left = profile.Blocks(size)
-	return true
+	return due
 }
 
-// dueNext reports whether the next block of class c may be one to be sampled.
+// dueNext reports whether the next block of class c is to be sampled.
 func (h *Heap) dueNext(c uintptr) bool {
 	h.settle(c)
-	return h.rationOf(c).left <= 1
+	r := h.rationOf(c)
+	if r.left == 0 {
+		r.left = profile.Blocks(int64(sizeclass.Size(c)))
+	}
+	return r.left <= 1
 }
 
 // settle counts what was popped. In a forked child it draws anew. That is right at any time,

@@ -159,8 +159,7 @@ func (t *Thread) heap(hint uintptr) *Heap { return t.heapIn(hint&(hintSlots-1), 
 func (t *Thread) heapIn(slot, hint uintptr) *Heap {
 	h := t.Heaps[slot&(heapSlots-1)]
 	if h == nil {
-		sampled := slot >= hintSlots
-		h = t.newHeap(hint, sampled, sampled)
+		h = t.newHeap(hint, slot >= hintSlots, false)
 		t.Heaps[slot&(heapSlots-1)] = h
 	}
 	return h
@@ -170,7 +169,7 @@ func (t *Thread) heapIn(slot, hint uintptr) *Heap {
 // or nil if there is no memory for it.
 func (h *Heap) unspreadHeap() *Heap {
 	if h.AlignedHeap == nil {
-		h.AlignedHeap = h.Thread.newHeap(uintptr(h.Hint), false, true)
+		h.AlignedHeap = h.Thread.newHeap(uintptr(h.Hint), h.sampled, true)
 	}
 	return h.AlignedHeap
 }

@@ -107,8 +107,8 @@ func (t *table) dropDevices(ended *Ended, now uint64) {
 	if t.deviceN == 0 {
 		return
 	}
-	for i := t.nextUsed(0); i < 2*sampleCount; i = t.nextUsed(i) {
-		if e := t.slot(i); e.onDevice() && (ended == nil || ended.has(e.addr)) {
+	for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i) {
+		if e := t.samples.slot(i); e.onDevice() && (ended == nil || ended.has(e.addr)) {
 			t.remove(i, now) // another may be in the slot now
 		} else {
 			i++

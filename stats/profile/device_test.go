@@ -66,9 +66,9 @@ func TestDevicesDropped(tt *testing.T) {
 						s.LiveBytes, t.live[s.group()], sum)
 				}
 			}
-			if int(t.sampleN) != len(live) || int(t.deviceN) != devices {
+			if int(t.samples.n) != len(live) || int(t.deviceN) != devices {
 				tt.Errorf("%s there are %d samples, %d of devices, not %d and %d", when,
-					t.sampleN, t.deviceN, len(live), devices)
+					t.samples.n, t.deviceN, len(live), devices)
 			}
 		}
 		check("at first")
@@ -127,9 +127,9 @@ func TestDevicesFull(tt *testing.T) {
 		Freed(8, deviceBit|(i+1), true, 0)
 	}
 	s := &t.sites[0]
-	if t.sampleN != 0 || t.deviceN != 0 || s.Live != 0 || s.LiveBytes != 0 ||
+	if t.samples.n != 0 || t.deviceN != 0 || s.Live != 0 || s.LiveBytes != 0 ||
 		s.Allocs != sampleCount || s.Peak != sampleCount*512 {
-		tt.Errorf("%d samples are left, %d of devices: %+v", t.sampleN, t.deviceN, s)
+		tt.Errorf("%d samples are left, %d of devices: %+v", t.samples.n, t.deviceN, s)
 	}
 }
 

@@ -36,16 +36,16 @@ func Heat(token, regions, n uintptr, seconds float64) {
 		return
 	}
 	var all, known float64
-	for i := t.nextUsed(0); i < 2*sampleCount; i = t.nextUsed(i + 1) {
-		if e := t.slot(i); e.size() >= heatPage && !e.onDevice() {
+	for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i + 1) {
+		if e := t.samples.slot(i); e.size() >= heatPage && !e.onDevice() {
 			all += Weight(e.size()) * float64(e.size())
 			known += t.warm(e, regions, n, 0)
 		}
 	}
 	if known > 0 {
 		t.heatTime += seconds
-		for i := t.nextUsed(0); i < 2*sampleCount; i = t.nextUsed(i + 1) {
-			if e := t.slot(i); e.size() >= heatPage && !e.onDevice() {
+		for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i + 1) {
+			if e := t.samples.slot(i); e.size() >= heatPage && !e.onDevice() {
 				t.warm(e, regions, n, seconds*all/known)
 			}
 		}

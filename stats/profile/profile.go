@@ -70,23 +70,9 @@ type location struct {
 	object uintptr // index + 1, or 0
 }
 
-// sample is a block in use.
-type sample struct {
-	addr uintptr // 0: the slot is empty; the number of a block on a device (device.go)
-	born uint64  // nanoseconds since the table's start
-	what uint64  // its size << siteBits | the index of its site
-}
-
-func (e *sample) size() uint64 { return e.what >> siteBits }
-func (e *sample) site() uint64 { return e.what & (siteCount - 1) }
-
-// usedSlots is the number of slots that table.used has a bit for.
-const usedSlots = 128
-
 // table is all of the profile. It is one mapping, of which the kernel only gives what is used.
 //
-//	siteOf, locationOf and samples are open hash tables with linear probing; an entry of siteOf and
-//	locationOf is an index + 1
+//	siteOf leads to the sites by their hash, locationOf to the locations
 type table struct {
 	_ raw.OffHeap
 
@@ -101,18 +87,16 @@ type table struct {
 	names     [nameBytes]byte
 	frames    [stackWords]uint32
 
-	siteOf     [siteMask + 1]uint32
-	locationOf [locationMask + 1]uint32
-	samples    [2 * sampleCount]sample
-	stackOf    [siteMask + 1]uint32 // as siteOf, by the stack alone; only while Top runs
-	merged     spread               // of the sites with one stack; only while Top runs
-	total      Site                 // the same
-	// a bit for usedSlots slots in which there once was a sample
-	used [2 * sampleCount / usedSlots / 64]uint64
+	siteOf     index
+	locationOf index
+	samples    samples
+	stackOf    index  // of the first sites of the stacks, by the stack alone; only while Top runs
+	merged     spread // of the sites with one stack; only while Top runs
+	total      Site   // the same
 
-	siteN, locationN, objectN, nameN, frameN, sampleN uintptr
+	siteN, locationN, objectN, nameN, frameN uintptr
 
-	deviceN     uintptr // of sampleN, those on devices
+	deviceN     uintptr // of the samples, those on devices
 	deviceSites uintptr // of siteN
 
 	program uintptr // the number of the program's own object, or 0
@@ -173,7 +157,6 @@ func Note(token uintptr, wait bool, b *Block, stack *unwind.Stack, how uintptr) 
 		return
 	}
 	key := keyOf(stack)
-	t.touch(b.Addr)
 	if !lock.TakeIf(token, wait) {
 		Miss()
 		return
@@ -204,7 +187,6 @@ func Freed(token, addr uintptr, wait bool, now uint64) {
 	if t == nil {
 		return
 	}
-	t.touch(addr)
 	if !lock.TakeIf(token, wait) {
 		Miss()
 		return
@@ -212,9 +194,6 @@ func Freed(token, addr uintptr, wait bool, now uint64) {
 	t.drop(addr, now)
 	lock.Release()
 }
-
-// touch fetches the memory of a block's sample, so that no thread waits for it with the table.
-func (t *table) touch(addr uintptr) { atomic.LoadUintptr(&t.slot(slotOf(addr)).addr) }
 
 // On reports whether there is a profile.
 func On() bool { return t != nil }
@@ -248,18 +227,11 @@ func forkChild(token uintptr) {
 
 // keep enters a sampled block and adds it to its site.
 func (t *table) keep(b *Block, s *Site) bool {
-	if t.sampleN >= sampleCount {
+	k := t.index(s)
+	e := sample{addr: b.Addr, born: t.since(b.Now), what: b.Size<<siteBits | uint64(k)}
+	if !t.samples.add(e) {
 		return false
 	}
-	i := slotOf(b.Addr)
-	for t.slot(i).addr != 0 {
-		i++
-	}
-	k := i & (2*sampleCount - 1) / usedSlots
-	t.used[k/64] |= 1 << (k % 64)
-	k = t.index(s)
-	*t.slot(i) = sample{addr: b.Addr, born: t.since(b.Now), what: b.Size<<siteBits | uint64(k)}
-	t.sampleN++
 	w := s.weight(b.Size)
 	t.spreads[k&(siteCount-1)].size.add(b.Size, w)
 	bytes := w * float64(b.Size)
@@ -283,28 +255,16 @@ func (t *table) index(s *Site) uintptr {
 // since returns the nanoseconds from the table's start to a time.
 func (t *table) since(now uint64) uint64 { return now - min(now, t.start) }
 
-// slotOf returns the number of the slot that the sample of the block at addr is in, or in one of
-// those behind it.
-func slotOf(addr uintptr) uintptr { return addr * 0x9e3779b97f4a7c15 >> 32 }
-
-// slot returns a slot of the samples. The first follows the last.
-func (t *table) slot(i uintptr) *sample { return &t.samples[i&(2*sampleCount-1)] }
-
 // drop removes the sample of the block at addr, if there is one.
 func (t *table) drop(addr uintptr, now uint64) {
-	i := slotOf(addr)
-	for t.slot(i).addr != addr {
-		if t.slot(i).addr == 0 {
-			return
-		}
-		i++
+	if i, ok := t.samples.find(addr); ok {
+		t.remove(i, now)
 	}
-	t.remove(i, now)
 }
 
 // remove takes the sample in slot i out of the table.
 func (t *table) remove(i uintptr, now uint64) {
-	e := t.slot(i)
+	e := t.samples.slot(i)
 	s := &t.sites[e.site()]
 	if s.Kind == Host {
 		t.traceFree(e.addr)
@@ -320,21 +280,7 @@ func (t *table) remove(i uintptr, now uint64) {
 	s.Lifetime += w * float64(lifetime)
 	t.spreads[e.site()].lifetime.add(lifetime>>lifetimeShift, w)
 	t.live[s.group()&(groupCount-1)] -= bytes
-	t.vacate(i)
-}
-
-// vacate empties slot i of the samples, and moves those behind it that it kept from their place
-// (Knuth, TAOCP 3, algorithm 6.4R).
-func (t *table) vacate(i uintptr) {
-	t.sampleN--
-	for j := i + 1; t.slot(j).addr != 0; j++ {
-		const mask = 2*sampleCount - 1
-		if (j-slotOf(t.slot(j).addr))&mask >= (j-i)&mask {
-			*t.slot(i) = *t.slot(j)
-			i = j
-		}
-	}
-	*t.slot(i) = sample{}
+	t.samples.vacate(i)
 }
 
 // notePeak keeps the sites' bytes where the process has more of a group in use than at the peak
@@ -371,27 +317,10 @@ func Settle(now uint64) {
 		t.sites[i&(siteCount-1)].Recent = 0
 	}
 	half := t.since(now) / 2
-	for i := t.nextUsed(0); i < 2*sampleCount; i = t.nextUsed(i + 1) {
-		if e := t.slot(i); e.born > half {
+	for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i + 1) {
+		if e := t.samples.slot(i); e.born > half {
 			s := &t.sites[e.site()]
 			s.Recent += s.weight(e.size()) * float64(e.size())
 		}
 	}
-}
-
-// nextUsed returns the first slot from i on that has a sample, or 2*sampleCount. It reads no memory
-// that was never touched.
-func (t *table) nextUsed(i uintptr) uintptr {
-	for i < 2*sampleCount {
-		k := i / usedSlots
-		switch {
-		case t.used[k/64]>>(k%64)&1 == 0:
-			i = (k + 1) * usedSlots
-		case t.slot(i).addr != 0:
-			return i
-		default:
-			i++
-		}
-	}
-	return i
 }

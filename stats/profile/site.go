@@ -2,12 +2,6 @@ package profile
 
 import "tieralloc/internal/unwind"
 
-// The hash tables are twice as large as what they lead to.
-const (
-	siteMask     = 2*siteCount - 1
-	locationMask = 2*locationCount - 1
-)
-
 // lately is a site that was found by its key, a hash of the program counters and of what else makes
 // a site, so that a stack that comes again is not looked up frame by frame. An object that was
 // unloaded changes all keys.
@@ -56,10 +50,10 @@ func (t *table) siteFor(b *Block, stack *unwind.Stack) *Site {
 		return nil
 	}
 	n := t.lay(stack, b.call)
-	s, k, frames, hash := t.known(b, first, n)
+	s, frames, hash := t.known(b, first, n)
 	if most := t.depth(b.Kind); s == nil && most < n {
 		n = most
-		if s, k, frames, hash = t.known(b, first, n); n != 0 {
+		if s, frames, hash = t.known(b, first, n); n != 0 {
 			Shortened++
 		}
 	}
@@ -68,7 +62,6 @@ func (t *table) siteFor(b *Block, stack *unwind.Stack) *Site {
 	}
 	s = &t.sites[t.siteN&(siteCount-1)]
 	t.siteN++
-	t.siteOf[k&siteMask] = uint32(t.siteN)
 	s.hash, s.frames, s.Stack, s.Depth = hash, frames, uint32(first), uint32(n)
 	s.Hint, s.Tier, s.Thread = b.Hint, b.Tier, b.Thread
 	s.Kind, s.Device = b.Kind, b.Device
@@ -76,24 +69,31 @@ func (t *table) siteFor(b *Block, stack *unwind.Stack) *Site {
 		t.deviceSites++
 	}
 	t.frameN += n
+	if !t.siteOf.full(t.siteN) {
+		t.siteOf.add(uintptr(hash), t.siteN)
+		return s
+	}
+	t.siteOf.reset(t.siteN)
+	for i := uintptr(0); i < t.siteN; i++ {
+		t.siteOf.add(uintptr(t.sites[i&(siteCount-1)].hash), i+1)
+	}
 	return s
 }
 
 // known looks for the site of a block by the n innermost frames, which are in the table from first
-// on. If there is none it returns nil, and where to enter it.
-func (t *table) known(b *Block, first, n uintptr) (s *Site, k uintptr, stack, hash uint64) {
+// on. If there is none it returns nil.
+func (t *table) known(b *Block, first, n uintptr) (s *Site, stack, hash uint64) {
 	for i := uintptr(0); i < n; i++ {
 		stack = mix(stack*31 + uint64(t.frames[(first+i)&(stackWords-1)]) + 1)
 	}
 	hash = b.with(stack)
-	k = uintptr(hash)
-	for ; t.siteOf[k&siteMask] != 0; k++ {
-		s = &t.sites[(t.siteOf[k&siteMask]-1)&(siteCount-1)]
+	for k := uintptr(hash); *t.siteOf.slot(k) != 0; k++ {
+		s = &t.sites[(*t.siteOf.slot(k)-1)&(siteCount-1)]
 		if s.hash == hash && uintptr(s.Depth) == n && t.same(uintptr(s.Stack), first, n) {
-			return s, k, stack, hash
+			return s, stack, hash
 		}
 	}
-	return nil, k, stack, hash
+	return nil, stack, hash
 }
 
 // depth returns how many frames a new site may have. As the table fills up, only the innermost ones
@@ -135,19 +135,28 @@ func mix(z uint64) uint64 {
 func (t *table) locate(stack *unwind.Stack, i uintptr) uint32 {
 	f := &stack.Frame[i&uintptr(len(stack.Frame)-1)]
 	object := t.objectFor(f, stack.Unloads)
-	k := uintptr(mix(uint64(f.PC) + uint64(object)<<48))
-	for ; t.locationOf[k&locationMask] != 0; k++ {
-		n := t.locationOf[k&locationMask]
+	at := location{pc: f.PC, object: object}
+	for k := at.hash(); *t.locationOf.slot(k) != 0; k++ {
+		n := *t.locationOf.slot(k)
 		l := &t.locations[(n-1)&(locationCount-1)]
-		if l.pc == f.PC && l.object == object {
+		if *l == at {
 			return n
 		}
 	}
 	if t.locationN >= locationCount {
 		return 0
 	}
-	t.locations[t.locationN&(locationCount-1)] = location{pc: f.PC, object: object}
+	t.locations[t.locationN&(locationCount-1)] = at
 	t.locationN++
-	t.locationOf[k&locationMask] = uint32(t.locationN)
+	if !t.locationOf.full(t.locationN) {
+		t.locationOf.add(at.hash(), t.locationN)
+		return uint32(t.locationN)
+	}
+	t.locationOf.reset(t.locationN)
+	for i := uintptr(0); i < t.locationN; i++ {
+		t.locationOf.add(t.locations[i&(locationCount-1)].hash(), i+1)
+	}
 	return uint32(t.locationN)
 }
+
+func (l *location) hash() uintptr { return uintptr(mix(uint64(l.pc) + uint64(l.object)<<48)) }

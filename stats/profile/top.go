@@ -23,26 +23,24 @@ func Top(out *stats.Sites) {
 
 // sum finds the first site of each stack, and the bytes of all its sites.
 func (t *table) sum() {
-	for i := range t.stackOf {
-		t.stackOf[i] = 0
-	}
+	t.stackOf.reset(t.siteN)
 	for i := uintptr(0); i < t.siteN; i++ {
 		s := &t.sites[i&(siteCount-1)]
 		if s.first, s.all = siteCount, 0; s.Kind != Host {
 			continue
 		}
 		k := uintptr(s.frames)
-		for ; t.stackOf[k&siteMask] != 0; k++ {
-			f := &t.sites[(t.stackOf[k&siteMask]-1)&(siteCount-1)]
+		for ; *t.stackOf.slot(k) != 0; k++ {
+			f := &t.sites[(*t.stackOf.slot(k)-1)&(siteCount-1)]
 			if f.frames == s.frames && f.Depth == s.Depth &&
 				t.same(uintptr(f.Stack), uintptr(s.Stack), uintptr(s.Depth)) {
 				break
 			}
 		}
-		if t.stackOf[k&siteMask] == 0 {
-			t.stackOf[k&siteMask] = uint32(i + 1)
+		if *t.stackOf.slot(k) == 0 {
+			*t.stackOf.slot(k) = uint32(i + 1)
 		}
-		s.first, s.all = t.stackOf[k&siteMask]-1, 0
+		s.first, s.all = *t.stackOf.slot(k)-1, 0
 		t.sites[s.first&(siteCount-1)].all += s.Bytes
 	}
 }

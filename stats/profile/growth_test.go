@@ -1,0 +1,68 @@
+package profile
+
+import (
+	"testing"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+	"tieralloc/internal/unwind"
+)
+
+// TestGrowth: what the table has is found again after each of its hash tables has grown several
+// times: no site and no location is entered twice, and every sample ends with its block.
+func TestGrowth(tt *testing.T) {
+	const rounds, stacks, leaves = 3, siteCount / 4, locationCount / 8
+	newTable(tt)
+	walk := (*unwind.Stack)(raw.Ptr(raw.Map(unsafe.Sizeof(unwind.Stack{}))))
+	walk.N = leaves / stacks
+	addr := func(n uintptr) uintptr { return (n + 1) << 12 }
+	for n := range uintptr(rounds * stacks) {
+		for i := range walk.N {
+			walk.Frame[i&(unwind.Frames-1)].PC = 1000 + n%stacks*walk.N + i
+		}
+		Note(8, true, &Block{Addr: addr(n), Size: 1 << 30, Hint: uint32(n) % stacks % 2}, walk, 0)
+	}
+	if t.siteN != stacks || t.locationN != leaves || t.samples.n != rounds*stacks {
+		tt.Fatalf("%d sites, %d locations, %d samples", t.siteN, t.locationN, t.samples.n)
+	}
+	for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i + 1) {
+		e := t.samples.slot(i)
+		if want := uint64(e.addr>>12-1) % stacks; e.site() != want {
+			tt.Fatalf("the block at %#x is of site %d, not %d", e.addr, e.site(), want)
+		}
+	}
+	for n := range uintptr(rounds * stacks) {
+		Freed(8, addr(n), true, 0)
+		if left := uintptr(rounds*stacks) - n - 1; t.samples.n != left {
+			tt.Fatalf("%d samples, not %d", t.samples.n, left)
+		}
+	}
+	for i := range t.siteN {
+		if s := &t.sites[i]; s.Allocs != rounds || s.Live != 0 {
+			tt.Fatalf("site %d has %.0f blocks, %.0f in use", i, s.Allocs, s.Live)
+		}
+	}
+}
+
+// TestSmall: a process with few samples touches little of the hash tables.
+func TestSmall(tt *testing.T) {
+	newTable(tt)
+	walk := (*unwind.Stack)(raw.Ptr(raw.Map(unsafe.Sizeof(unwind.Stack{}))))
+	walk.N = 40
+	for n := range uintptr(firstSlots / 2) {
+		for i := range walk.N {
+			walk.Frame[i&(unwind.Frames-1)].PC = 1000 + 50*i + n%5
+		}
+		Note(8, true, &Block{Addr: (n + 1) << 20, Size: 1 << 30}, walk, 0)
+	}
+	if t.samples.at != uintptr(unsafe.Pointer(&t.samples.first)) {
+		tt.Error("the samples have a mapping of their own")
+	}
+	for i, x := range []*index{&t.siteOf, &t.locationOf} {
+		for k, n := range x.number[indexLeast:] {
+			if n != 0 {
+				tt.Errorf("index %d has a number in slot %d", i, indexLeast+k)
+			}
+		}
+	}
+}
