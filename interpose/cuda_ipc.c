@@ -63,7 +63,7 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 
 // The addresses at which sealed handles were opened. Each open takes an entry, and each close
 // clears one. beyond counts the opens that found no entry.
-enum { OPENED = 1024 };
+enum { OPENED = 256 };
 static CUdeviceptr opened[OPENED];
 static uint64_t beyond;
 
