@@ -203,7 +203,10 @@ func (t *Thread) freeDrained(h *Heap, b uintptr) {
 	switch s := h.cacheList(p.class()); {
 	case o.Thread != t:
 		freeRemote(&t.Base.granules, p, b)
-	case o == h && s.Room != 0 && isWarm(uintptr(p.Class)) && h.Rations == nil:
+	case o == h && s.Room != 0 && isWarm(uintptr(p.Class)) && (h.Rations == nil || s.Credit > 1):
+		if h.Rations != nil {
+			s.Credit-- // the block may be popped before the sample
+		}
 		s.Room--
 		raw.Store(b, s.Head)
 		s.Head = b

@@ -196,7 +196,7 @@ type Ration struct {
 }
 
 // A class is shown if at least so many frees may follow.
-const rationLeast = 64
+const rationLeast = 16
 
 // profile prepares a new heap for samples. If there is no memory for its rations, every call takes
 // the slow path. What a class needs is not touched before the class is.
