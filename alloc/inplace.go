@@ -79,7 +79,10 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	p.Start, p.Gap, p.Magic = addr, uint16(gap), sizeclass.DivMagic(stride)
 	p.blocks = uint32(blocks)
 	p.zero = min(fresh, 1)
-	p.carved, p.Carved, p.Allocs = uint32(stride), uint64(stride), 1
+	p.carved, p.Allocs = uint32(stride), 1
+	if !p.hidden() {
+		p.Carved = uint64(stride)
+	}
 	to.append(p)
 	if Profiling {
 		base.ration(was)

@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"tieralloc/alloc/sizeclass"
@@ -14,11 +15,12 @@ import (
 // The blocks of a class up to the next sample are counted where the fast path does not run
 // ([Rations]), huge blocks by their bytes. Without TA_PROFILE nothing is counted.
 //
-// A sampled block is in a heap of its own for each thread and hint. The pages of that heap show the
-// fast path no blocks, so that every free of a sampled block takes the slow path, which tells
-// package profile. The frees of other blocks are as without a profile.
+// A sampled block is in a heap of its own for each thread and hint, unless its class is one of
+// those that are told of. The pages of that heap and of these classes show the fast path no blocks,
+// so that every free of a sampled block takes the slow path, which tells package profile. The frees
+// of other blocks are as without a profile.
 //
-//	a page of a sampled heap: Carved == 0
+//	a page of a sampled heap, or of a class that is told of: Carved == 0
 
 // Profiling is set at boot if the heap samples blocks.
 var Profiling bool
@@ -75,10 +77,15 @@ func (h *Heap) alignedProfiled(align, n, how uintptr) (b uintptr) {
 	return b
 }
 
+// told reports whether package profile is told of every free of a block of class c. Of such large
+// blocks many are sampled, and few lie in a page: two heaps would keep twice the memory, and a
+// block that grows would leave the pages that stay for it (retirecurrent.go).
+func told(c uintptr) bool { return c > sizeclass.LastShort }
+
 // sampling returns the heap for a sampled block of n bytes with the hint of h. A huge block needs
 // none of its own.
 func (h *Heap) sampling(n uintptr) *Heap {
-	if n <= sizeclass.MaxSize {
+	if n <= sizeclass.MaxSize && (secure || !told(sizeclass.Of(n))) {
 		if s := h.Thread.heapIn(sampledSlot|uintptr(h.Hint), uintptr(h.Hint)); s != nil {
 			return s
 		}
@@ -101,7 +108,7 @@ func (h *Heap) heapForNext(c uintptr) *Heap {
 		return h
 	case h.Rations == nil:
 		return nil
-	case h.dueNext(c):
+	case !told(c) && h.dueNext(c):
 		return h.Thread.heapIn(sampledSlot|uintptr(h.Hint), uintptr(h.Hint))
 	}
 	return h
@@ -117,14 +124,17 @@ func (h *Heap) resized(from, to, n uintptr) {
 }
 
 // hidden reports whether the fast path is to see no block of the page, whose owner is a heap.
-func (p *Page) hidden() bool { return Profiling && heapOf(p.Owner).sampled }
+func (p *Page) hidden() bool {
+	return Profiling && (told(p.class()) || heapOf(atomic.LoadUintptr(&p.Owner)).sampled)
+}
 
-// sampleFreed tells the profile that the block at addr of p, whose owner word is given, is about to
-// be free. now is by the exact clock.
+// sampleFreed tells the profile that the block at addr of p is about to be free. now is by the
+// exact clock.
 //
 //go:noinline
-func sampleFreed(token uintptr, now uint64, owner, addr uintptr) {
-	if owner == OwnerHuge || owner > OwnerHuge && heapOf(owner).sampled {
+func (p *Page) sampleFreed(token uintptr, now uint64, addr uintptr) {
+	owner := atomic.LoadUintptr(&p.Owner)
+	if owner == OwnerHuge || owner > OwnerHuge && p.hidden() {
 		profile.Freed(token, addr, !Holds(token), now)
 	}
 }
