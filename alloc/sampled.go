@@ -85,7 +85,7 @@ func told(c uintptr) bool { return c > sizeclass.LastShort }
 // sampling returns the heap for a sampled block of n bytes with the hint of h. A huge block needs
 // none of its own.
 func (h *Heap) sampling(n uintptr) *Heap {
-	if n <= sizeclass.MaxSize && (secure || !told(sizeclass.Of(n))) {
+	if n <= sizeclass.MaxSize && !told(sizeclass.Of(n)) {
 		if s := h.Thread.heapIn(sampledSlot|uintptr(h.Hint), uintptr(h.Hint)); s != nil {
 			return s
 		}

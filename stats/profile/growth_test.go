@@ -32,10 +32,14 @@ func TestGrowth(tt *testing.T) {
 		}
 	}
 	for n := range uintptr(rounds * stacks) {
+		Freed(8, addr(n)+64, true, 0) // no sample
 		Freed(8, addr(n), true, 0)
 		if left := uintptr(rounds*stacks) - n - 1; t.samples.n != left {
 			tt.Fatalf("%d samples, not %d", t.samples.n, left)
 		}
+	}
+	if t.samples.near != [len(t.samples.near)]uint32{} {
+		tt.Error("samples are counted, and there are none")
 	}
 	for i := range t.siteN {
 		if s := &t.sites[i]; s.Allocs != rounds || s.Live != 0 {

@@ -184,7 +184,7 @@ func (t *table) note(b *Block, stack *unwind.Stack, key uint64, how uintptr) {
 // Freed notes that the block at addr is free. wait is as for Note. now is monotonic, in
 // nanoseconds.
 func Freed(token, addr uintptr, wait bool, now uint64) {
-	if t == nil {
+	if t == nil || !t.samples.mayHave(addr) {
 		return
 	}
 	if !lock.TakeIf(token, wait) {

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"tieralloc/internal/raw"
@@ -23,11 +24,21 @@ const firstSlots = 128
 // doubles when it is half full, so that a process with few samples touches little memory.
 //
 //	n <= slots/2; slots is a power of two
+//	n = Σ near
 type samples struct {
 	n, slots uintptr
 	at       uintptr // the slots
 	first    [firstSlots]sample
+
+	// How many samples there are by a part of slotOf. It is read without the table, so that threads
+	// which free other blocks do not wait for that.
+	near [1 << 13]uint32
 }
+
+func (s *samples) nearOf(addr uintptr) *uint32 { return &s.near[slotOf(addr)&(1<<13-1)] }
+
+// mayHave reports whether there may be a sample of the block at addr, which the caller has.
+func (s *samples) mayHave(addr uintptr) bool { return atomic.LoadUint32(s.nearOf(addr)) != 0 }
 
 // slotOf returns the number of the slot that the sample of the block at addr is in, or in one of
 // those behind it.
@@ -60,6 +71,7 @@ func (s *samples) add(e sample) bool {
 	}
 	s.insert(e)
 	s.n++
+	atomic.AddUint32(s.nearOf(e.addr), 1)
 	return true
 }
 
@@ -101,6 +113,7 @@ func slotBytes(n uintptr) uintptr { return raw.RoundUp(n*unsafe.Sizeof(sample{})
 // algorithm 6.4R).
 func (s *samples) vacate(i uintptr) {
 	s.n--
+	atomic.AddUint32(s.nearOf(s.slot(i).addr), ^uint32(0))
 	for j := i + 1; s.slot(j).addr != 0; j++ {
 		if (j-slotOf(s.slot(j).addr))&(s.slots-1) >= (j-i)&(s.slots-1) {
 			*s.slot(i) = *s.slot(j)
