@@ -150,10 +150,10 @@ static _Noreturn void child(struct runner *r)
 	_exit(0);
 }
 
-static void maybe_fork(struct runner *r)
+static void maybe_fork(struct runner *r, uint64_t done)
 {
 	uint64_t now = now_ms();
-	if (now < fork_due)
+	if (now < fork_due && (forks > 0 || done < ops_per_life / 2)) // a fast machine forks once, too
 		return;
 	pid_t pid = fork();
 	if (pid == 0)
@@ -181,7 +181,7 @@ static void *live(void *arg)
 	for (uint64_t i = 0; i < ops_per_life; i++) {
 		operate(r, 0);
 		if (fork_every != 0 && r->lane.number == 0 && i % 64 == 0)
-			maybe_fork(r);
+			maybe_fork(r, i);
 	}
 	r->before = pthread_self();
 	if (++r->lives == lives) {
