@@ -33,14 +33,10 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	}
 	c := sizeclass.Of(n)
 	o.grown = uint32(c)
-	base := o.unsampled()
-	if base == nil {
-		return 0
-	}
-	slices := base.slicesOf(c)
+	slices := o.slicesOf(c)
 	size, gap := sizeclass.Size(c), uintptr(0)
 	alone := size > ResizeMin // no other block is to share its page: ta_move keeps its address
-	if alone && slices < uintptr(p.slices) && !base.mayLengthen() {
+	if alone && slices < uintptr(p.slices) && !o.mayLengthen() {
 		return 0
 	}
 	slices = max(slices, uintptr(p.slices))
@@ -57,13 +53,13 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 		}
 		h.Thread.tick()
 	}
-	was, to := p.class(), base.heapForNext(c)
-	if to == nil || !o.isOnly(p, was) || !o.claim(p) ||
+	was := p.class()
+	if !o.isOnly(p, was) || Profiling && !told(c) && o.dueNext(c) || !o.claim(p) ||
 		!p.lengthen(h.Thread, slices-uintptr(p.slices)) {
 		return 0
 	}
 	if Profiling {
-		base.resized(addr, addr, n)
+		o.resized(addr, addr, n)
 	}
 	blocks := room / stride
 	if alone {
@@ -75,7 +71,7 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	}
 	p.Frees++
 	o.detach(p)
-	to.setUp(p, c, slices)
+	o.setUp(p, c, slices)
 	p.Start, p.Gap, p.Magic = addr, uint16(gap), sizeclass.DivMagic(stride)
 	p.blocks = uint32(blocks)
 	p.zero = min(fresh, 1)
@@ -83,10 +79,10 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	if !p.hidden() {
 		p.Carved = uint64(stride)
 	}
-	to.append(p)
+	o.append(p)
 	if Profiling {
-		base.ration(was)
-		base.ration(c)
+		o.ration(was)
+		o.ration(c)
 	}
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++
@@ -101,7 +97,7 @@ func (h *Heap) mayGrow(p *Page) bool {
 		return false
 	}
 	return !Watching && !tiers.Migrating() && !tiers.Throttled(tierOf(p.placement)) &&
-		!h.unspread && p.Magic != 0 && !p.isNursery() && p.segment != nil &&
+		!h.sampled && !h.unspread && p.Magic != 0 && !p.isNursery() && p.segment != nil &&
 		p.subreleased == 0 && !p.away()
 }
 

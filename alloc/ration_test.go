@@ -243,9 +243,9 @@ func TestWalkAdopted(t *testing.T) {
 	a.Thread.WalkEnd()
 }
 
-// TestRationGrows: a block that grows keeps its address in a profile as well. It is sampled when a
-// block of its new class is due, its free is then told of, and what is left of each class before
-// the next sample is as for other requests.
+// TestRationGrows: a block above 32 KiB that grows keeps its address in a profile as well. It is
+// sampled when a block of its new class is due, its free is then told of, and what is left of each
+// class before the next sample is as for other requests.
 func TestRationGrows(t *testing.T) {
 	for _, rate := range []uint64{64 << 10, 512 << 10, 4 << 20} {
 		profiledWorld(t, rate)
@@ -253,10 +253,10 @@ func TestRationGrows(t *testing.T) {
 		h.Thread.Now = 1e9
 		samples, steps := 0, 0
 		for range 50 {
-			b := get(t, h, InPlaceMin)
+			b := get(t, h, 2*InPlaceMin+1)
 			numbered(b, InPlaceMin)
 			h.Thread.Sampled = 0
-			for n := uintptr(InPlaceMin * 3 / 2); n <= inPlaceMost; n += n / 2 {
+			for n := uintptr(InPlaceMin * 3); n <= inPlaceMost; n += n / 2 {
 				c := sizeclass.Of(n)
 				left := h.rationOf(c).left
 				if to := Resize(h, b, n); to != b {

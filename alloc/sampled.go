@@ -93,27 +93,6 @@ func (h *Heap) sampling(n uintptr) *Heap {
 	return h
 }
 
-// unsampled returns the heap that the blocks of h would be in if they were not sampled, or nil.
-func (h *Heap) unsampled() *Heap {
-	if h.sampled {
-		return h.Thread.heap(uintptr(h.Hint))
-	}
-	return h
-}
-
-// heapForNext returns the heap that the next block of class c of h is to be in, or nil.
-func (h *Heap) heapForNext(c uintptr) *Heap {
-	switch {
-	case !Profiling:
-		return h
-	case h.Rations == nil:
-		return nil
-	case !told(c) && h.dueNext(c):
-		return h.Thread.heapIn(sampledSlot|uintptr(h.Hint), uintptr(h.Hint))
-	}
-	return h
-}
-
 // resized notes that the block at from is at to now, n bytes long. h counts that as a request.
 func (h *Heap) resized(from, to, n uintptr) {
 	t := h.Thread

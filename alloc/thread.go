@@ -159,7 +159,8 @@ func (t *Thread) heap(hint uintptr) *Heap { return t.heapIn(hint&(hintSlots-1), 
 func (t *Thread) heapIn(slot, hint uintptr) *Heap {
 	h := t.Heaps[slot&(heapSlots-1)]
 	if h == nil {
-		h = t.newHeap(hint, slot >= hintSlots, false)
+		sampled := slot >= hintSlots
+		h = t.newHeap(hint, sampled, sampled)
 		t.Heaps[slot&(heapSlots-1)] = h
 	}
 	return h
@@ -169,7 +170,7 @@ func (t *Thread) heapIn(slot, hint uintptr) *Heap {
 // or nil if there is no memory for it.
 func (h *Heap) unspreadHeap() *Heap {
 	if h.AlignedHeap == nil {
-		h.AlignedHeap = h.Thread.newHeap(uintptr(h.Hint), h.sampled, true)
+		h.AlignedHeap = h.Thread.newHeap(uintptr(h.Hint), false, true)
 	}
 	return h.AlignedHeap
 }

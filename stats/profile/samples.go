@@ -32,10 +32,12 @@ type samples struct {
 
 	// How many samples there are by a part of slotOf. It is read without the table, so that threads
 	// which free other blocks do not wait for that.
-	near [1 << 13]uint32
+	near [nearCount]uint32
 }
 
-func (s *samples) nearOf(addr uintptr) *uint32 { return &s.near[slotOf(addr)&(1<<13-1)] }
+const nearCount = 8 << 10
+
+func (s *samples) nearOf(addr uintptr) *uint32 { return &s.near[slotOf(addr)&(nearCount-1)] }
 
 // mayHave reports whether there may be a sample of the block at addr, which the caller has.
 func (s *samples) mayHave(addr uintptr) bool { return atomic.LoadUint32(s.nearOf(addr)) != 0 }
