@@ -183,7 +183,8 @@ func ta_go_cuda_sample_begin(r uintptr) uint {
 
 //export ta_go_cuda_sample_end
 func ta_go_cuda_sample_end(r, how uintptr) {
-	cudahook.SampleEnd((*cudahook.Request)(raw.Ptr(r)), how)
+	q := (*cudahook.Request)(raw.Ptr(r))
+	cudahook.SampleEnd(q, !alloc.Holds(uintptr(q.Token)), how)
 }
 
 //export ta_go_cuda_configure

@@ -96,10 +96,7 @@ func profileForked(token uintptr, mine *Heap) {
 	if mine != nil && mine.Thread.Busy == 0 {
 		mine.Thread.forked()
 	}
-	if profile.Hold(token, false) {
-		profile.LoseDevices()
-		profile.Release()
-	}
+	profile.LoseDevices(token)
 }
 
 // CountFromFork is set where a report is wanted or one was made. Counts and totals of a forked

@@ -2,9 +2,6 @@
 
 package alloc
 
-import "tieralloc/stats/profile"
-
 func init() {
 	RankLocks()
-	profile.RankLocks()
 }

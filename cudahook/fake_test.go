@@ -353,7 +353,7 @@ func (f *fake) run(r *Request) Action {
 			SampleBegin(r, true)
 		case ActSample:
 			if SampleBegin(r, true) != nil {
-				SampleEnd(r, 0)
+				SampleEnd(r, true, 0)
 			}
 			return ActDone
 		default:

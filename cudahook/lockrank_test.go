@@ -2,9 +2,6 @@
 
 package cudahook
 
-import "tieralloc/stats/profile"
-
 func init() {
 	RankLocks()
-	profile.RankLocks()
 }

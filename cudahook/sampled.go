@@ -101,9 +101,11 @@ func SampleBegin(r *Request, wait bool) *unwind.Stack {
 	return nil
 }
 
-// SampleEnd ends the sample of an allocation. how is how the walk has ended.
-func SampleEnd(r *Request, how uintptr) {
+// SampleEnd ends the sample of an allocation. wait is as for SampleBegin. how is how the walk has
+// ended.
+func SampleEnd(r *Request, wait bool, how uintptr) {
+	token := uintptr(r.Token)
 	b := profile.Block{Addr: uintptr(r.Number), Size: r.Bytes, Kind: uint32(r.Extra),
 		Device: uint32(r.Device), Now: raw.Clock(raw.ClockMono)}
-	profile.EndDevice(uintptr(r.Token), &b, how, &endedBlocks)
+	profile.EndDevice(token, wait && !Holds(token), &b, how, &endedBlocks)
 }

@@ -40,7 +40,8 @@ func (t *Topology) Usable() uint64 { return t.Memory & t.Allowed }
 
 // Only sets t to a machine with one node, 0, without figures.
 func (t *Topology) Only() {
-	*t = Topology{Online: 1, Memory: 1, CPUs: 1, Running: 1, Allowed: 1}
+	*t = Topology{} // a literal of these values would be a copy of the whole in the library
+	t.Online, t.Memory, t.CPUs, t.Running, t.Allowed = 1, 1, 1, 1, 1
 	t.Node[0].Distance[0] = LocalDistance
 }
 

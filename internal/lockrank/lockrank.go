@@ -60,9 +60,10 @@ var Locks = [Count]Lock{
 	DeviceHeap: {"heap.lock", "one device heap; several only in fork",
 		1<<DeviceHeap - 2 | 1<<DeviceHeap},
 	Managers: {"manager.lock", "all memory managers", 1<<Managers - 2},
-	Profile:  {"profile.lock", "the samples of a heap profile", 1<<Profile - 2},
-	Heaps:    {"heapsLock", "abandoned threads", 1<<Heaps - 2},
-	Pool:     {"poolLock", "everything in `poolState`", 1<<Pool - 2},
+	Profile: {"profile.lock", "the samples of a heap profile",
+		1<<Profile - 2 | 1<<Profile},
+	Heaps: {"heapsLock", "abandoned threads", 1<<Heaps - 2},
+	Pool:  {"poolLock", "everything in `poolState`", 1<<Pool - 2},
 }
 
 // Allows reports whether a thread that holds a lock of one rank may wait for one of another.

@@ -5,7 +5,6 @@ import (
 	"tieralloc/cudahook"
 	"tieralloc/cudahook/manager"
 	"tieralloc/internal/lockrank"
-	"tieralloc/stats/profile"
 )
 
 // rankLocks gives all locks of the data plane their places in the order.
@@ -15,6 +14,5 @@ func rankLocks() {
 	snapshotLock.SetRank(lockrank.DeviceSnapshot)
 	cudahook.RankLocks()
 	manager.RankLocks()
-	profile.RankLocks()
 	alloc.RankLocks()
 }

@@ -19,7 +19,7 @@ var ranked struct {
 	rank [rankedMax]lockrank.Rank
 }
 
-const rankedMax = 64 // 32 device heaps and some
+const rankedMax = 1024 // of tests that begin many profiles
 
 // SetRank gives the lock its place in the order. Precondition: the process has one thread.
 func (l *Lock) SetRank(r lockrank.Rank) {

@@ -63,7 +63,7 @@ func (d *Ended) has(number uintptr) bool {
 // BeginDevice takes the table, and returns the walk in which the thread named token is to find its
 // stack; or nil, and the sample is lost. EndDevice follows. wait is as for Note.
 func BeginDevice(token uintptr, wait bool) *unwind.Stack {
-	if t == nil || !lock.TakeIf(token, wait) {
+	if t == nil || !t.take(&t.lock.Lock, token, wait) {
 		Miss()
 		return nil
 	}
@@ -71,13 +71,14 @@ func BeginDevice(token uintptr, wait bool) *unwind.Stack {
 	return &t.device
 }
 
-// EndDevice notes a block on a device, unless its context has ended since, and gives the table
-// back.
-func EndDevice(token uintptr, b *Block, how uintptr, ended *Ended) {
-	if !ended.has(b.Addr) {
-		t.note(b, &t.device, keyOf(&t.device), how)
+// EndDevice gives the table back and notes a block on a device, unless its context has ended since.
+func EndDevice(token uintptr, wait bool, b *Block, how uintptr, ended *Ended) {
+	s := t.recent(b, &t.device)
+	if s == nil {
+		s = t.siteOfBlock(b, &t.device)
 	}
-	lock.Release()
+	t.lock.Release()
+	t.note(token, wait, b, s, how, ended)
 }
 
 // Miss counts a block that the caller cannot tell of.
@@ -86,32 +87,29 @@ func Miss() { atomic.AddUint64(&Missed, 1) }
 // ContextEnded notes that the blocks of contexts are free because these have ended. wait is as for
 // Note.
 func ContextEnded(token uintptr, wait bool, now uint64, ended *Ended) {
-	if t == nil || !lock.TakeIf(token, wait) {
-		atomic.AddUint64(&Missed, 1)
+	if !Hold(token, wait) {
+		Miss()
 		return
 	}
 	t.dropDevices(ended, now)
-	lock.Release()
+	Release()
 }
 
-// LoseDevices notes that a forked child has none of its parent's blocks on devices. Precondition:
-// the table is held.
-func LoseDevices() {
-	if t != nil {
+// LoseDevices notes that a forked child has none of its parent's blocks on devices, if it can take
+// the table.
+func LoseDevices(token uintptr) {
+	if t != nil && t.deviceN != 0 && Hold(token, false) {
 		t.dropDevices(nil, raw.Clock(raw.ClockMono))
+		Release()
 	}
 }
 
 // dropDevices removes the samples of lost blocks on devices; with nil those of all.
 func (t *table) dropDevices(ended *Ended, now uint64) {
-	if t.deviceN == 0 {
-		return
-	}
-	for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i) {
-		if e := t.samples.slot(i); e.onDevice() && (ended == nil || ended.has(e.addr)) {
-			t.remove(i, now) // another may be in the slot now
-		} else {
-			i++
+	for e, at := t.samples.next(place{}); e != nil; e, at = t.samples.next(at) {
+		if e.onDevice() && (ended == nil || ended.has(e.addr)) {
+			at.slot-- // another may be in the slot now
+			t.remove(&t.samples.part[at.part&(partCount-1)], at.slot, now)
 		}
 	}
 }
@@ -161,10 +159,10 @@ func (e *encoder) deviceSample(s *Site, d *spread, thread uint64) {
 	if t.heatTime > 0 {
 		e.zeros(2)
 	}
-	e.varint(whole(s.Allocs))
+	e.varint(whole(d.size.sum))
 	e.varint(whole(s.Bytes))
-	e.varint(whole(s.Live))
-	e.varint(whole(s.LiveBytes))
+	e.varint(whole(d.live()))
+	e.varint(whole(s.liveBytes()))
 	e.varint(whole(s.Peak))
 	e.varint(whole(s.Recent))
 	e.varint(whole(s.Lifetime))

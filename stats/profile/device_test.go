@@ -12,11 +12,17 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// serialsNear returns numbers of blocks in a heap whose slots lie around the end of the samples.
+// atEnd reports whether the slot of a block lies around the end of a certain part of the samples.
+func atEnd(addr uintptr) bool {
+	k := slotOf(addr) % 1024
+	return t.samples.of(addr) == &t.samples.part[3] && (k < 48 || k >= 1024-48)
+}
+
+// serialsNear returns numbers of blocks in a heap of which that is so.
 func serialsNear(heap uint64, n int) (numbers []uintptr) {
 	for serial := uint64(1); len(numbers) < n; serial++ {
 		number := uintptr(deviceBit | heap<<HeapBit | serial)
-		if k := slotOf(number) & (2*sampleCount - 1); k < 48 || k >= 2*sampleCount-48 {
+		if atEnd(number) {
 			numbers = append(numbers, number)
 		}
 	}
@@ -40,7 +46,7 @@ func TestDevicesDropped(tt *testing.T) {
 			}
 		}
 		for addr := uintptr(4096); len(where) < 240; addr += 4096 {
-			if k := slotOf(addr) & (2*sampleCount - 1); k < 48 || k >= 2*sampleCount-48 {
+			if atEnd(addr) {
 				where[addr] = 0
 			}
 		}
@@ -61,14 +67,14 @@ func TestDevicesDropped(tt *testing.T) {
 				}
 			}
 			for i, sum := range sums {
-				if s := &t.sites[i]; s.LiveBytes != sum || t.live[s.group()] != sum {
+				if s := &t.sites[i]; s.liveBytes() != sum || t.live[s.group()] != sum {
 					tt.Errorf("%s site %d has %.0f bytes, its group %.0f, not %.0f", when, i,
-						s.LiveBytes, t.live[s.group()], sum)
+						s.liveBytes(), t.live[s.group()], sum)
 				}
 			}
-			if int(t.samples.n) != len(live) || int(t.deviceN) != devices {
+			if sampled() != len(live) || int(t.deviceN) != devices {
 				tt.Errorf("%s there are %d samples, %d of devices, not %d and %d", when,
-					t.samples.n, t.deviceN, len(live), devices)
+					sampled(), t.deviceN, len(live), devices)
 			}
 		}
 		check("at first")
@@ -111,9 +117,9 @@ func TestDevicesFull(tt *testing.T) {
 		if BeginDevice(8, true) == nil {
 			tt.Fatal("the table is taken")
 		}
-		EndDevice(8, &Block{Addr: number, Size: 512, Kind: Device}, 0, ended)
+		EndDevice(8, true, &Block{Addr: number, Size: 512, Kind: Device}, 0, ended)
 	}
-	const more = 10
+	const more = sampleCount // so that each part of the samples is full
 	var none Ended
 	for i := range uintptr(sampleCount + more) {
 		sample(deviceBit|(i+1), &none)
@@ -126,10 +132,10 @@ func TestDevicesFull(tt *testing.T) {
 	for i := range uintptr(sampleCount + more) {
 		Freed(8, deviceBit|(i+1), true, 0)
 	}
-	s := &t.sites[0]
-	if t.samples.n != 0 || t.deviceN != 0 || s.Live != 0 || s.LiveBytes != 0 ||
-		s.Allocs != sampleCount || s.Peak != sampleCount*512 {
-		tt.Errorf("%d samples are left, %d of devices: %+v", t.samples.n, t.deviceN, s)
+	s, d := &t.sites[0], &t.spreads[0]
+	if sampled() != 0 || t.deviceN != 0 || d.live() != 0 || s.liveBytes() != 0 ||
+		d.size.sum != sampleCount || s.Peak != sampleCount*512 {
+		tt.Errorf("%d samples are left, %d of devices: %+v", sampled(), t.deviceN, s)
 	}
 }
 

@@ -19,12 +19,11 @@ func Written() {
 
 // allocated counts bytes, by the estimate of a sample.
 func (t *table) allocated(bytes float64) {
-	t.fresh += bytes
-	if Every != 0 && t.fresh >= Every {
+	if Every == 0 {
+		return
+	}
+	add(&t.fresh, bytes)
+	if load(&t.fresh) >= Every {
 		atomic.StoreUint32(&due, 1)
 	}
 }
-
-// Holds reports whether the thread has the table: it is then in a signal handler that interrupted
-// itself.
-func Holds(token uintptr) bool { return lock.HeldBy(token) }

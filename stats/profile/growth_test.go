@@ -8,6 +8,14 @@ import (
 	"tieralloc/internal/unwind"
 )
 
+// sampled returns how many samples there are.
+func sampled() (n int) {
+	for i := range t.samples.part {
+		n += int(t.samples.part[i].n)
+	}
+	return n
+}
+
 // TestGrowth: what the table has is found again after each of its hash tables has grown several
 // times: no site and no location is entered twice, and every sample ends with its block.
 func TestGrowth(tt *testing.T) {
@@ -22,11 +30,10 @@ func TestGrowth(tt *testing.T) {
 		}
 		Note(8, true, &Block{Addr: addr(n), Size: 1 << 30, Hint: uint32(n) % stacks % 2}, walk, 0)
 	}
-	if t.siteN != stacks || t.locationN != leaves || t.samples.n != rounds*stacks {
-		tt.Fatalf("%d sites, %d locations, %d samples", t.siteN, t.locationN, t.samples.n)
+	if t.siteN != stacks || t.locationN != leaves || sampled() != rounds*stacks {
+		tt.Fatalf("%d sites, %d locations, %d samples", t.siteN, t.locationN, sampled())
 	}
-	for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i + 1) {
-		e := t.samples.slot(i)
+	for e, at := t.samples.next(place{}); e != nil; e, at = t.samples.next(at) {
 		if want := uint64(e.addr>>12-1) % stacks; e.site() != want {
 			tt.Fatalf("the block at %#x is of site %d, not %d", e.addr, e.site(), want)
 		}
@@ -34,16 +41,16 @@ func TestGrowth(tt *testing.T) {
 	for n := range uintptr(rounds * stacks) {
 		Freed(8, addr(n)+64, true, 0) // no sample
 		Freed(8, addr(n), true, 0)
-		if left := uintptr(rounds*stacks) - n - 1; t.samples.n != left {
-			tt.Fatalf("%d samples, not %d", t.samples.n, left)
+		if left := rounds*stacks - int(n) - 1; sampled() != left {
+			tt.Fatalf("%d samples, not %d", sampled(), left)
 		}
 	}
 	if t.samples.near != [len(t.samples.near)]uint32{} {
 		tt.Error("samples are counted, and there are none")
 	}
 	for i := range t.siteN {
-		if s := &t.sites[i]; s.Allocs != rounds || s.Live != 0 {
-			tt.Fatalf("site %d has %.0f blocks, %.0f in use", i, s.Allocs, s.Live)
+		if d := &t.spreads[i]; d.size.sum != rounds || d.live() != 0 {
+			tt.Fatalf("site %d has %.0f blocks, %.0f in use", i, d.size.sum, d.live())
 		}
 	}
 }
@@ -53,14 +60,16 @@ func TestSmall(tt *testing.T) {
 	newTable(tt)
 	walk := (*unwind.Stack)(raw.Ptr(raw.Map(unsafe.Sizeof(unwind.Stack{}))))
 	walk.N = 40
-	for n := range uintptr(firstSlots / 2) {
+	for n := range uintptr(4 * partCount) {
 		for i := range walk.N {
 			walk.Frame[i&(unwind.Frames-1)].PC = 1000 + 50*i + n%5
 		}
 		Note(8, true, &Block{Addr: (n + 1) << 20, Size: 1 << 30}, walk, 0)
 	}
-	if t.samples.at != uintptr(unsafe.Pointer(&t.samples.first)) {
-		tt.Error("the samples have a mapping of their own")
+	for i := range t.samples.part {
+		if p := &t.samples.part[i]; p.n != 0 && p.at != uintptr(unsafe.Pointer(&p.first)) {
+			tt.Errorf("part %d of the samples has a mapping of its own", i)
+		}
 	}
 	for i, x := range []*index{&t.siteOf, &t.locationOf} {
 		for k, n := range x.number[indexLeast:] {

@@ -32,25 +32,25 @@ const heatPage = 4096
 // addresses. If they are a part of the heap, they stand for all of it. Blocks of a page and more
 // count, because smaller ones share their pages.
 func Heat(token, regions, n uintptr, seconds float64) {
-	if t == nil || !lock.TakeIf(token, true) {
+	if !Hold(token, true) {
 		return
 	}
 	var all, known float64
-	for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i + 1) {
-		if e := t.samples.slot(i); e.size() >= heatPage && !e.onDevice() {
+	for e, at := t.samples.next(place{}); e != nil; e, at = t.samples.next(at) {
+		if e.size() >= heatPage && !e.onDevice() {
 			all += Weight(e.size()) * float64(e.size())
 			known += t.warm(e, regions, n, 0)
 		}
 	}
 	if known > 0 {
 		t.heatTime += seconds
-		for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i + 1) {
-			if e := t.samples.slot(i); e.size() >= heatPage && !e.onDevice() {
+		for e, at := t.samples.next(place{}); e != nil; e, at = t.samples.next(at) {
+			if e.size() >= heatPage && !e.onDevice() {
 				t.warm(e, regions, n, seconds*all/known)
 			}
 		}
 	}
-	lock.Release()
+	Release()
 }
 
 // warm adds the use of a sampled block in so many seconds to its site. It returns the bytes whose

@@ -15,13 +15,21 @@ const (
 
 // histogram estimates the median of weighted values.
 //
-//	low <= each value <= high, where there are any
+//	low() <= each value <= high, where there are any
 type histogram struct {
 	_ raw.OffHeap
 
-	low, high uint64
-	sum       float64 // of the weights
-	weight    [buckets]float32
+	unlow, high uint64  // ^low(), so that both only grow
+	sum         float64 // of the weights
+	weight      [buckets]float32
+}
+
+// low returns the smallest value, or 0 if there is none.
+func (h *histogram) low() uint64 {
+	if h.sum == 0 {
+		return 0
+	}
+	return ^h.unlow
 }
 
 // bucketOf returns the number of the bucket of v.
@@ -41,20 +49,14 @@ func bucketLow(i uint64) uint64 {
 	return (steps + i%steps) << (i/steps - 1&63)
 }
 
+// add adds a value, also while other threads do.
 func (h *histogram) add(v uint64, weight float64) {
-	h.extend(v, v)
-	h.sum += weight
+	raise(&h.unlow, ^v)
+	raise(&h.high, v)
+	add(&h.sum, weight)
 	if i := bucketOf(v); i < buckets {
-		h.weight[i] += float32(weight)
+		add32(&h.weight[i], float32(weight))
 	}
-}
-
-// extend makes low and high bound other values, too, before their weight is added.
-func (h *histogram) extend(low, high uint64) {
-	if h.sum == 0 || low < h.low {
-		h.low = low
-	}
-	h.high = max(h.high, high)
 }
 
 // merge adds the values of another histogram.
@@ -62,7 +64,7 @@ func (h *histogram) merge(o *histogram) {
 	if o.sum == 0 {
 		return
 	}
-	h.extend(o.low, o.high)
+	h.unlow, h.high = max(h.unlow, o.unlow), max(h.high, o.high)
 	h.sum += o.sum
 	for i := range h.weight {
 		h.weight[i] += o.weight[i]
@@ -84,7 +86,7 @@ func (h *histogram) median() uint64 {
 			before += w
 			continue
 		}
-		low, end := max(bucketLow(uint64(i)), h.low), h.high+1
+		low, end := max(bucketLow(uint64(i)), h.low()), h.high+1
 		if i < buckets-1 {
 			end = min(bucketLow(uint64(i)+1), end)
 		}

@@ -136,8 +136,8 @@ func TestMerge(t *testing.T) {
 		}
 		sum.merge(part)
 	}
-	if sum.median() != all.median() || sum.low != all.low || sum.high != all.high {
-		t.Errorf("%d from %d to %d, not %d from %d to %d", sum.median(), sum.low, sum.high,
-			all.median(), all.low, all.high)
+	if sum.median() != all.median() || sum.low() != all.low() || sum.high != all.high {
+		t.Errorf("%d from %d to %d, not %d from %d to %d", sum.median(), sum.low(), sum.high,
+			all.median(), all.low(), all.high)
 	}
 }

@@ -2,5 +2,9 @@ package profile
 
 import "tieralloc/internal/lockrank"
 
-// RankLocks gives the lock of the package its place in the order.
-func RankLocks() { lock.SetRank(lockrank.Profile) }
+// rankLocks gives the locks of the table their place in the order.
+func (t *table) rankLocks() {
+	for i := uintptr(0); i < lockCount; i++ {
+		t.lockAt(i).SetRank(lockrank.Profile)
+	}
+}

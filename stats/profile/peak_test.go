@@ -107,8 +107,8 @@ func TestPeakAtWriting(tt *testing.T) {
 	Settle(0)
 	t.keep(&Block{Addr: 2 << 12, Size: 100}, s)
 	Settle(0)
-	if s.Peak != 100_100 || s.LiveBytes != 100_100 {
-		tt.Errorf("in use are %.0f bytes, at the peak %.0f", s.LiveBytes, s.Peak)
+	if s.Peak != 100_100 || s.liveBytes() != 100_100 {
+		tt.Errorf("in use are %.0f bytes, at the peak %.0f", s.liveBytes(), s.Peak)
 	}
 }
 

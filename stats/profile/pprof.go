@@ -212,7 +212,7 @@ func (e *encoder) samples() {
 		hint, tier := e.addString(config.HintWord(s.Hint)), e.addString(config.TierWord(s.Tier))
 		at := e.open(fieldSample)
 		e.stack(s)
-		e.values(s.Allocs, s.Bytes, s.Live, s.LiveBytes, s.Peak, s.Recent, s.Lifetime, 0, 0)
+		e.values(d.size.sum, s.Bytes, d.live(), s.liveBytes(), s.Peak, s.Recent, s.Lifetime, 0, 0)
 		e.labels(tier, hint, name)
 		e.spread(d)
 		e.close(at)
@@ -235,7 +235,7 @@ func (e *encoder) samples() {
 // spread writes the labels of sizes and lifetimes.
 func (e *encoder) spread(d *spread) {
 	e.measure(stringSizeMedian, d.size.median(), stringBytes)
-	e.measure(stringSizeMin, d.size.low, stringBytes)
+	e.measure(stringSizeMin, d.size.low(), stringBytes)
 	e.measure(stringSizeMax, d.size.high, stringBytes)
 	if d.lifetime.sum != 0 {
 		e.measure(stringLifetimeMedian, d.lifetime.median()<<lifetimeShift, stringNanoseconds)

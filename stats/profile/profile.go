@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"tieralloc/internal/lockrank"
 	"tieralloc/internal/pystack"
 	"tieralloc/internal/raw"
 	"tieralloc/internal/unwind"
@@ -29,7 +30,7 @@ const (
 
 // Site is a stack and what of its blocks is of one kind.
 //
-//	Live <= Allocs; LiveBytes <= Bytes
+//	FreedBytes <= Bytes
 type Site struct {
 	_ raw.OffHeap
 
@@ -43,11 +44,11 @@ type Site struct {
 	Device uint32    // 0 for memory of the host
 	Thread [2]uint64 // the name of the thread, as the kernel has it
 
-	// Estimates for all blocks, in blocks and bytes.
-	Allocs, Bytes, Live, LiveBytes float64
+	// Estimates for all blocks, in bytes. How many there are is in the site's spread.
+	Bytes, FreedBytes float64
 
-	Peak     float64 // LiveBytes at the moment of its group's peak, of all its sites the same
-	Recent   float64 // of LiveBytes, what was allocated late; set by Settle
+	Peak     float64 // of the bytes in use, at the moment of its group's peak
+	Recent   float64 // of those in use now, what was allocated late; set by Settle
 	Lifetime float64 // nanoseconds, the sum over the blocks that were freed
 
 	// Of the sites with the same stack the first one, and, in that, their Bytes (sum, in top.go).
@@ -55,12 +56,17 @@ type Site struct {
 	all   float64
 }
 
+func (s *Site) liveBytes() float64 { return load(&s.Bytes) - load(&s.FreedBytes) }
+
 // spread is the sizes of a site's blocks in bytes, and the lifetimes of those that were freed in
 // units of 1<<lifetimeShift nanoseconds.
 type spread struct {
 	_              raw.OffHeap
 	size, lifetime histogram
 }
+
+// live is how many blocks are in use.
+func (d *spread) live() float64 { return d.size.sum - d.lifetime.sum }
 
 const lifetimeShift = 6
 
@@ -72,9 +78,15 @@ type location struct {
 
 // table is all of the profile. It is one mapping, of which the kernel only gives what is used.
 //
+// Its lock guards stacks and sites, the lock of a part of the samples these samples. What a sample
+// adds to its site is added atomically while its part is held. Who holds all locks (Hold) has a
+// table that nothing changes.
+//
 //	siteOf leads to the sites by their hash, locationOf to the locations
 type table struct {
 	_ raw.OffHeap
+
+	lock raw.PaddedLock
 
 	device    unwind.Stack  // for the stacks of blocks on devices
 	python    pystack.Table // the frames of Python
@@ -104,15 +116,15 @@ type table struct {
 
 	heatTime   float64             // seconds, in which heat was measured
 	fresh      float64             // bytes allocated since the profile was written (every.go)
-	live, peak [groupCount]float64 // Σ LiveBytes; what it was when the sites' Peak was set
+	live, peak [groupCount]float64 // Σ liveBytes; what it was when the sites' Peak was set
+	peaking    uint32              // 1: a thread sets a peak
 	start      uint64              // monotonic, nanoseconds
 	dropped    uint64              // Lost + Missed when Settle ran: Missed changes at any time
 	lately     [latelyCount]lately // by key
 }
 
 var (
-	lock raw.Lock
-	t    *table
+	t *table
 
 	// Lost counts samples without a place in the table, Missed those taken where the thread could
 	// not have the table (in a signal handler), and Broken the stacks whose outermost function was
@@ -128,6 +140,9 @@ func Start(rate, now, random uint64, tracers *Tracers) bool {
 		return false
 	}
 	t = (*table)(raw.Ptr(at))
+	if lockrank.On {
+		t.rankLocks()
+	}
 	t.start, t.tracers = now, tracers
 	seed = random
 	Rate = rate
@@ -156,29 +171,39 @@ func Note(token uintptr, wait bool, b *Block, stack *unwind.Stack, how uintptr) 
 	if t == nil {
 		return
 	}
-	key := keyOf(stack)
-	if !lock.TakeIf(token, wait) {
+	s := t.recent(b, stack)
+	if s == nil {
+		if !t.take(&t.lock.Lock, token, wait) {
+			Miss()
+			return
+		}
+		s = t.siteOfBlock(b, stack)
+		t.lock.Release()
+	}
+	t.note(token, wait, b, s, how, nil)
+}
+
+// note enters the sample of a block of a site, or counts it as lost without one. A block on a
+// device that was lost with its context has none.
+func (t *table) note(token uintptr, wait bool, b *Block, s *Site, how uintptr, ended *Ended) {
+	p := t.samples.of(b.Addr)
+	if !t.take(&p.Lock, token, wait) {
 		Miss()
 		return
 	}
-	t.note(b, stack, key, how)
-	lock.Release()
-}
-
-func (t *table) note(b *Block, stack *unwind.Stack, key uint64, how uintptr) {
-	Stacks++
-	if how == unwind.Broken {
-		Broken++
+	if ended == nil || !ended.has(b.Addr) {
+		atomic.AddUint64(&Stacks, 1)
+		if how == unwind.Broken {
+			atomic.AddUint64(&Broken, 1)
+		}
+		t.drop(b.Addr, b.Now) // a block that was resized where it is
+		if s == nil || !t.keep(b, s) {
+			atomic.AddUint64(&Lost, 1)
+		} else if s.Kind == Host {
+			t.traceAlloc(b)
+		}
 	}
-	t.drop(b.Addr, b.Now) // a block that was resized where it is
-	b.Thread = stack.Thread
-	t.notePython(b, stack)
-	s := t.siteOfKey(b, stack, key)
-	if s == nil || !t.keep(b, s) {
-		Lost++
-	} else if s.Kind == Host {
-		t.traceAlloc(b)
-	}
+	p.Release()
 }
 
 // Freed notes that the block at addr is free. wait is as for Note. now is monotonic, in
@@ -187,23 +212,17 @@ func Freed(token, addr uintptr, wait bool, now uint64) {
 	if t == nil || !t.samples.mayHave(addr) {
 		return
 	}
-	if !lock.TakeIf(token, wait) {
+	p := t.samples.of(addr)
+	if !t.take(&p.Lock, token, wait) {
 		Miss()
 		return
 	}
 	t.drop(addr, now)
-	lock.Release()
+	p.Release()
 }
 
 // On reports whether there is a profile.
 func On() bool { return t != nil }
-
-// Hold takes the table, so that nothing changes it. wait is as for Note. It reports false in a
-// signal handler that interrupted the thread in the table.
-func Hold(token uintptr, wait bool) bool { return lock.TakeIf(token, wait) }
-
-// Release gives back what Hold has taken.
-func Release() { lock.Release() }
 
 // ForkChild makes the profile usable in a forked child, which draws samples of its own. If another
 // thread of the parent held the table, as may be where no fork handler ran, it may be half written,
@@ -216,16 +235,18 @@ func ForkChild(token uintptr) {
 
 //go:noinline
 func forkChild(token uintptr) {
-	if lock.Held() && !lock.HeldBy(token) {
-		t = nil
-		lock.Reset()
+	for i := uintptr(0); t != nil && i < lockCount; i++ {
+		if l := t.lockAt(i); l.Held() && !l.HeldBy(token) {
+			t = nil
+		}
 	}
 	Forks++
 	pid, _ := raw.Sys(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	seed = mix(seed ^ uint64(pid)<<40 ^ raw.Clock(raw.ClockMono))
 }
 
-// keep enters a sampled block and adds it to its site.
+// keep enters a sampled block and adds it to its site. Precondition for this, drop and remove: its
+// part is held.
 func (t *table) keep(b *Block, s *Site) bool {
 	k := t.index(s)
 	e := sample{addr: b.Addr, born: t.since(b.Now), what: b.Size<<siteBits | uint64(k)}
@@ -235,15 +256,12 @@ func (t *table) keep(b *Block, s *Site) bool {
 	w := s.weight(b.Size)
 	t.spreads[k&(siteCount-1)].size.add(b.Size, w)
 	bytes := w * float64(b.Size)
-	s.Allocs += w
-	s.Live += w
-	s.Bytes += bytes
-	s.LiveBytes += bytes
-	t.live[s.group()&(groupCount-1)] += bytes
+	add(&s.Bytes, bytes)
+	add(&t.live[s.group()&(groupCount-1)], bytes)
 	if s.Kind == Host {
 		t.allocated(bytes)
 	} else {
-		t.deviceN++
+		atomic.AddUintptr(&t.deviceN, 1)
 	}
 	return true
 }
@@ -257,50 +275,54 @@ func (t *table) since(now uint64) uint64 { return now - min(now, t.start) }
 
 // drop removes the sample of the block at addr, if there is one.
 func (t *table) drop(addr uintptr, now uint64) {
-	if i, ok := t.samples.find(addr); ok {
-		t.remove(i, now)
+	p := t.samples.of(addr)
+	if i, ok := p.find(addr); ok {
+		t.remove(p, i, now)
 	}
 }
 
-// remove takes the sample in slot i out of the table.
-func (t *table) remove(i uintptr, now uint64) {
-	e := t.samples.slot(i)
+// remove takes the sample in slot i of a part out of the table.
+func (t *table) remove(p *part, i uintptr, now uint64) {
+	e := p.slot(i)
 	s := &t.sites[e.site()]
 	if s.Kind == Host {
 		t.traceFree(e.addr)
 	} else {
-		t.deviceN--
+		atomic.AddUintptr(&t.deviceN, ^uintptr(0))
 	}
 	t.notePeak(s.group())
 	w := s.weight(e.size())
 	bytes := w * float64(e.size())
 	lifetime := t.since(now) - min(t.since(now), e.born)
-	s.Live -= w
-	s.LiveBytes -= bytes
-	s.Lifetime += w * float64(lifetime)
 	t.spreads[e.site()].lifetime.add(lifetime>>lifetimeShift, w)
-	t.live[s.group()&(groupCount-1)] -= bytes
-	t.samples.vacate(i)
+	add(&s.FreedBytes, bytes)
+	add(&s.Lifetime, w*float64(lifetime))
+	add(&t.live[s.group()&(groupCount-1)], -bytes)
+	t.samples.vacate(p, i)
 }
 
 // notePeak keeps the sites' bytes where the process has more of a group in use than at the peak
 // before by a hundredth. So the cost of a growing heap's many peaks stays small.
 func (t *table) notePeak(g uintptr) {
-	if t.live[g&(groupCount-1)] > t.peak[g&(groupCount-1)]*1.01 {
+	if load(&t.live[g&(groupCount-1)]) > load(&t.peak[g&(groupCount-1)])*1.01 &&
+		atomic.CompareAndSwapUint32(&t.peaking, 0, 1) {
 		t.setPeak(g)
+		atomic.StoreUint32(&t.peaking, 0)
 	}
 }
 
-// setPeak makes the present the peak of a group.
+// setPeak makes the present the peak of a group, where other threads may change it meanwhile.
 //
 //	Σ Peak of its sites == t.peak[g]
 func (t *table) setPeak(g uintptr) {
-	t.peak[g&(groupCount-1)] = t.live[g&(groupCount-1)]
+	sum := 0.0
 	for i := uintptr(0); i < t.siteN; i++ {
 		if s := &t.sites[i&(siteCount-1)]; s.group() == g {
-			s.Peak = s.LiveBytes
+			s.Peak = s.liveBytes()
+			sum += s.Peak
 		}
 	}
+	store(&t.peak[g&(groupCount-1)], sum)
 }
 
 // Settle completes the table for a reader: the peaks of the sites, how much of their bytes in use
@@ -317,8 +339,8 @@ func Settle(now uint64) {
 		t.sites[i&(siteCount-1)].Recent = 0
 	}
 	half := t.since(now) / 2
-	for i := t.samples.next(0); i < t.samples.slots; i = t.samples.next(i + 1) {
-		if e := t.samples.slot(i); e.born > half {
+	for e, at := t.samples.next(place{}); e != nil; e, at = t.samples.next(at) {
+		if e.born > half {
 			s := &t.sites[e.site()]
 			s.Recent += s.weight(e.size()) * float64(e.size())
 		}

@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"sync/atomic"
+
 	"tieralloc/internal/pystack"
 	"tieralloc/internal/unwind"
 	"tieralloc/stats"
@@ -19,13 +21,17 @@ const pythonID = locationCount
 // interpreter.
 func (t *table) notePython(b *Block, stack *unwind.Stack) {
 	b.call = 0
-	if stack.Python == 0 || stack.Eval == stack.EvalEnd {
+	if !hasPython(stack) {
 		return
 	}
 	b.call = t.python.Note(stack.Python, stack.PythonMinor)
 	if t.python.Full() {
-		Shortened++
+		atomic.AddUint64(&Shortened, 1)
 	}
+}
+
+func hasPython(stack *unwind.Stack) bool {
+	return stack.Python != 0 && stack.Eval != stack.EvalEnd
 }
 
 // lay puts the locations of a stack behind those of all sites, unwind.Frames at most, and returns

@@ -1,11 +1,6 @@
 package profile
 
-import (
-	"sync/atomic"
-	"unsafe"
-
-	"tieralloc/internal/raw"
-)
+import "sync/atomic"
 
 // sample is a block in use.
 type sample struct {
@@ -17,118 +12,60 @@ type sample struct {
 func (e *sample) size() uint64 { return e.what >> siteBits }
 func (e *sample) site() uint64 { return e.what & (siteCount - 1) }
 
-// firstSlots is how many slots there are at first, so that they take less than a memory page.
-const firstSlots = 128
+// There are parts so that threads do not wait for each other.
+const (
+	partBits  = 4
+	partCount = 1 << partBits
+	nearCount = 8 << 10
+)
 
-// samples is the sampled blocks in use, by address: an open hash table with linear probing. It
-// doubles when it is half full, so that a process with few samples touches little memory.
+// samples is the sampled blocks in use by address. How many there are by a part of slotOf is read
+// without a lock, so that threads which free other blocks do not wait.
 //
-//	n <= slots/2; slots is a power of two
-//	n = Σ near
+//	Σ n of the parts = Σ near
 type samples struct {
-	n, slots uintptr
-	at       uintptr // the slots
-	first    [firstSlots]sample
-
-	// How many samples there are by a part of slotOf. It is read without the table, so that threads
-	// which free other blocks do not wait for that.
+	part [partCount]part
 	near [nearCount]uint32
 }
 
-const nearCount = 8 << 10
+func (s *samples) of(addr uintptr) *part { return &s.part[hash(addr)>>(64-partBits)&(partCount-1)] }
 
 func (s *samples) nearOf(addr uintptr) *uint32 { return &s.near[slotOf(addr)&(nearCount-1)] }
 
 // mayHave reports whether there may be a sample of the block at addr, which the caller has.
 func (s *samples) mayHave(addr uintptr) bool { return atomic.LoadUint32(s.nearOf(addr)) != 0 }
 
-// slotOf returns the number of the slot that the sample of the block at addr is in, or in one of
-// those behind it.
-func slotOf(addr uintptr) uintptr { return addr * 0x9e3779b97f4a7c15 >> 32 }
-
-// slot returns a slot. The first follows the last.
-func (s *samples) slot(i uintptr) *sample { return sampleAt(s.at, i&(s.slots-1)) }
-
-func sampleAt(slots, i uintptr) *sample {
-	return (*sample)(raw.Ptr(slots + i*unsafe.Sizeof(sample{})))
-}
-
-// find returns the slot of the sample of the block at addr. It reports false if there is none.
-func (s *samples) find(addr uintptr) (i uintptr, ok bool) {
-	if s.n == 0 {
-		return 0, false
-	}
-	for i = slotOf(addr); s.slot(i).addr != addr; i++ {
-		if s.slot(i).addr == 0 {
-			return 0, false
-		}
-	}
-	return i, true
-}
-
-// add enters a sample. It reports false if there is no room for it.
+// add enters a sample. It reports false if there is no room for it. Precondition for this and drop:
+// the part of the address is held.
 func (s *samples) add(e sample) bool {
-	if 2*s.n >= s.slots && (s.n >= sampleCount || !s.grow()) {
+	if !s.of(e.addr).add(e) {
 		return false
 	}
-	s.insert(e)
-	s.n++
 	atomic.AddUint32(s.nearOf(e.addr), 1)
 	return true
 }
 
-func (s *samples) insert(e sample) {
-	i := slotOf(e.addr)
-	for s.slot(i).addr != 0 {
-		i++
-	}
-	*s.slot(i) = e
+// vacate empties slot i of a part.
+func (s *samples) vacate(p *part, i uintptr) {
+	atomic.AddUint32(s.nearOf(p.slot(i).addr), ^uint32(0))
+	p.vacate(i)
 }
 
-// grow doubles the slots. It reports false without memory for them.
-func (s *samples) grow() bool {
-	if s.slots == 0 {
-		s.at, s.slots = uintptr(unsafe.Pointer(&s.first)), firstSlots
-		return true
-	}
-	was, n := s.at, s.slots
-	at := raw.Map(slotBytes(2 * n))
-	if at == 0 {
-		return false
-	}
-	s.at, s.slots = at, 2*n
-	for i := uintptr(0); i < n; i++ {
-		if e := sampleAt(was, i); e.addr != 0 {
-			s.insert(*e)
+// place is a slot of a part.
+type place struct{ part, slot uintptr }
+
+// next returns the first sample from a place on, and the place behind it, or nil. Precondition: the
+// table is held.
+func (s *samples) next(at place) (*sample, place) {
+	for ; at.part < partCount; at = (place{at.part + 1, 0}) {
+		p := &s.part[at.part&(partCount-1)]
+		for at.slot < p.slots {
+			e := p.slot(at.slot)
+			at.slot++
+			if e.addr != 0 {
+				return e, at
+			}
 		}
 	}
-	if n != firstSlots {
-		raw.Unmap(was, slotBytes(n))
-	}
-	return true
-}
-
-// slotBytes is the size of the mapping of n slots.
-func slotBytes(n uintptr) uintptr { return raw.RoundUp(n*unsafe.Sizeof(sample{}), raw.Page) }
-
-// vacate empties slot i, and moves those behind it that it kept from their place (Knuth, TAOCP 3,
-// algorithm 6.4R).
-func (s *samples) vacate(i uintptr) {
-	s.n--
-	atomic.AddUint32(s.nearOf(s.slot(i).addr), ^uint32(0))
-	for j := i + 1; s.slot(j).addr != 0; j++ {
-		if (j-slotOf(s.slot(j).addr))&(s.slots-1) >= (j-i)&(s.slots-1) {
-			*s.slot(i) = *s.slot(j)
-			i = j
-		}
-	}
-	*s.slot(i) = sample{}
-}
-
-// next returns the first slot from i on that has a sample, or s.slots.
-func (s *samples) next(i uintptr) uintptr {
-	for i < s.slots && s.slot(i).addr == 0 {
-		i++
-	}
-	return i
+	return nil, at
 }

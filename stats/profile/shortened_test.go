@@ -44,11 +44,11 @@ func TestShortened(tt *testing.T) {
 	}
 	allocs := 0.0
 	for i := range t.siteN {
-		allocs += t.sites[i].Allocs
+		allocs += t.spreads[i].size.sum
 	}
-	if allocs != stacks+1 || t.sites[1].Allocs != 2 || t.sites[1].Depth != depth {
+	if allocs != stacks+1 || t.spreads[1].size.sum != 2 || t.sites[1].Depth != depth {
 		tt.Errorf("%.0f blocks, %.0f of them at the second site with %d frames", allocs,
-			t.sites[1].Allocs, t.sites[1].Depth)
+			t.spreads[1].size.sum, t.sites[1].Depth)
 	}
 	sample(stacks+1, Device)
 	if s := &t.sites[t.siteN-1]; s.Kind != Device || s.Depth != depth {

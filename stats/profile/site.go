@@ -1,17 +1,26 @@
 package profile
 
-import "tieralloc/internal/unwind"
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/unwind"
+)
 
 // lately is a site that was found by its key, a hash of the program counters and of what else makes
-// a site, so that a stack that comes again is not looked up frame by frame. An object that was
-// unloaded changes all keys.
-type lately struct {
-	key       uint64
-	site      uint32
-	shortened bool
-}
+// a site, so that a stack that comes again is not looked up frame by frame, and without the lock.
+// An object that was unloaded changes all keys.
+//
+//	the upper bits of the key | latelyShortened, if frames were left out | the number of the site
+type lately uint64
+
+const (
+	latelyShortened = siteCount
+	latelyKey       = ^uint64(2*latelyShortened - 1)
+)
 
 // keyOf returns the part of a key that the stack makes.
+//
+//go:noinline
 func keyOf(stack *unwind.Stack) uint64 {
 	key := uint64(stack.Unloads)
 	for i := uintptr(0); i < stack.N; i++ {
@@ -26,39 +35,62 @@ func (b *Block) with(hash uint64) uint64 {
 	return mix(hash ^ mix(kind) ^ mix(b.Thread[0]) ^ mix(b.Thread[1]+1))
 }
 
-// siteOfKey is siteFor by the key of the stack, where it was found lately.
-func (t *table) siteOfKey(b *Block, stack *unwind.Stack, key uint64) *Site {
-	key = b.with(key + uint64(b.call)<<32)
-	l := &t.lately[key&(latelyCount-1)]
-	if l.key != key {
-		shortened := Shortened
-		s := t.siteFor(b, stack)
-		if s == nil {
-			return nil
-		}
-		*l = lately{key: key, site: uint32(t.index(s)), shortened: Shortened != shortened}
-	} else if l.shortened {
-		Shortened++
+// recent returns the site of a block with a stack if it was found lately, or nil.
+func (t *table) recent(b *Block, stack *unwind.Stack) *Site {
+	b.Thread = stack.Thread
+	if hasPython(stack) {
+		return nil
 	}
-	return &t.sites[l.site&(siteCount-1)]
+	return t.latelyAt(b.with(keyOf(stack)))
 }
 
-// siteFor returns the site of a block with a stack, or nil if there is no room for it.
-func (t *table) siteFor(b *Block, stack *unwind.Stack) *Site {
+func (t *table) latelyAt(key uint64) *Site {
+	l := atomic.LoadUint64((*uint64)(&t.lately[key&(latelyCount-1)]))
+	if (l^key)&latelyKey != 0 {
+		return nil
+	}
+	if l&latelyShortened != 0 {
+		atomic.AddUint64(&Shortened, 1)
+	}
+	return &t.sites[l&(siteCount-1)]
+}
+
+// siteOfBlock returns the site of a block with a stack that is not recent, or nil without room for
+// it. Precondition: the table is held.
+func (t *table) siteOfBlock(b *Block, stack *unwind.Stack) *Site {
+	t.notePython(b, stack)
+	key := b.with(keyOf(stack) + uint64(b.call)<<32)
+	if s := t.latelyAt(key); s != nil {
+		return s
+	}
+	s, shortened := t.siteFor(b, stack)
+	if s == nil {
+		return nil
+	}
+	l := key&latelyKey | uint64(t.index(s))
+	if shortened {
+		l |= latelyShortened
+		atomic.AddUint64(&Shortened, 1)
+	}
+	atomic.StoreUint64((*uint64)(&t.lately[key&(latelyCount-1)]), l)
+	return s
+}
+
+// siteFor returns the site of a block with a stack, or nil if there is no room for it, and whether
+// frames were left out.
+func (t *table) siteFor(b *Block, stack *unwind.Stack) (s *Site, shortened bool) {
 	first := t.frameN
 	if first+unwind.Frames > stackWords {
-		return nil
+		return nil, false
 	}
 	n := t.lay(stack, b.call)
 	s, frames, hash := t.known(b, first, n)
 	if most := t.depth(b.Kind); s == nil && most < n {
-		n = most
-		if s, frames, hash = t.known(b, first, n); n != 0 {
-			Shortened++
-		}
+		n, shortened = most, most != 0
+		s, frames, hash = t.known(b, first, n)
 	}
 	if s != nil || n == 0 && stack.N != 0 || t.siteN >= siteCount {
-		return s
+		return s, shortened
 	}
 	s = &t.sites[t.siteN&(siteCount-1)]
 	t.siteN++
@@ -71,13 +103,13 @@ func (t *table) siteFor(b *Block, stack *unwind.Stack) *Site {
 	t.frameN += n
 	if !t.siteOf.full(t.siteN) {
 		t.siteOf.add(uintptr(hash), t.siteN)
-		return s
+		return s, shortened
 	}
 	t.siteOf.reset(t.siteN)
 	for i := uintptr(0); i < t.siteN; i++ {
 		t.siteOf.add(uintptr(t.sites[i&(siteCount-1)].hash), i+1)
 	}
-	return s
+	return s, shortened
 }
 
 // known looks for the site of a block by the n innermost frames, which are in the table from first

@@ -69,16 +69,14 @@ func (t *table) put(out *stats.Site, first uintptr) {
 		if s.Bytes >= sum.all {
 			sum.all, sum.Hint, sum.Tier = s.Bytes, s.Hint, s.Tier
 		}
-		sum.Allocs += s.Allocs
 		sum.Bytes += s.Bytes
-		sum.Live += s.Live
-		sum.LiveBytes += s.LiveBytes
+		sum.FreedBytes += s.FreedBytes
 		sum.Peak += s.Peak
 		m.size.merge(&t.spreads[i&(siteCount-1)].size)
 		m.lifetime.merge(&t.spreads[i&(siteCount-1)].lifetime)
 	}
-	out.BytesTotalAlloc, out.BlocksTotalAlloc = whole(sum.Bytes), whole(sum.Allocs)
-	out.BytesLive, out.BlocksLive = whole(sum.LiveBytes), whole(sum.Live)
+	out.BytesTotalAlloc, out.BlocksTotalAlloc = whole(sum.Bytes), whole(m.size.sum)
+	out.BytesLive, out.BlocksLive = whole(sum.liveBytes()), whole(m.live())
 	out.BytesPeak, out.BlocksTotalFreed = whole(sum.Peak), whole(m.lifetime.sum)
 	out.SizeMedian, out.LifetimeMedianNs = m.size.median(), m.lifetime.median()<<lifetimeShift
 	out.Hint, out.Tier = uint64(sum.Hint), uint64(sum.Tier)
