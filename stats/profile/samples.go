@@ -35,8 +35,8 @@ func (s *samples) nearOf(addr uintptr) *uint32 { return &s.near[slotOf(addr)&(ne
 // mayHave reports whether there may be a sample of the block at addr, which the caller has.
 func (s *samples) mayHave(addr uintptr) bool { return atomic.LoadUint32(s.nearOf(addr)) != 0 }
 
-// add enters a sample. It reports false if there is no room for it. Precondition for this and drop:
-// the part of the address is held.
+// add enters a sample. It reports false if there is no room for it. Precondition for this and
+// vacate: the part of the address is held.
 func (s *samples) add(e sample) bool {
 	if !s.of(e.addr).add(e) {
 		return false
