@@ -167,7 +167,7 @@ func joinExtents(token uintptr, p *Page, have, size uintptr) uintptr {
 			uncoalesce(token, p, q, at-to)
 			return 0
 		}
-		q.Start, q.rests = at, 0
+		q.Start, q.role = at, 0
 		at += n
 		if tail != 0 {
 			q.done = 0

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"tieralloc/alloc/sizeclass"
-	"tieralloc/internal/raw"
 )
 
 // TestHighWaterOfDirty: where dirty spans are too short for what is wanted, they go back before
@@ -173,66 +172,50 @@ func TestTrimBudget(t *testing.T) {
 	}
 }
 
-// TestHighWaterOfTails: what a page in used memory has not carved goes back before the heap becomes
-// larger than it ever was, where nothing was carved for a while, and reads as zero then.
-func TestHighWaterOfTails(t *testing.T) {
-	newWorld(t)
-	h := mustAcquire(t, 8)
-	h.Thread.Now = 1e9
-	const size = 5000
-	fill := func() {
-		var blocks []uintptr
-		for range 12 {
-			b := mustServe(t, h, size)
-			for at := uintptr(0); at < size; at += 8 {
-				raw.Store(b+at, ^uintptr(0))
+// TestHighWaterWanted: with several threads, what was wanted again after it went back stays next
+// time, up to trimWantedShare of the peak, until nobody wants it for the delay. A program of one
+// thread has no more than it uses at its peak.
+func TestHighWaterWanted(t *testing.T) {
+	const part, holes = 2 << 20, 3
+	for threads := range uintptr(3) {
+		newWorld(t)
+		h := mustAcquire(t, 8)
+		for i := range threads {
+			h = mustAcquire(t, 8*(i+2))
+		}
+		h.Thread.Now = 1e9
+		var parts []uintptr
+		for range 2 * trimWantedShare * holes {
+			parts = append(parts, mustServe(t, h, part))
+		}
+		left := func() uintptr { // of holes of one part, when the heap has grown by more
+			for i := range uintptr(holes) {
+				Free(h, parts[2*i], HowAny, NoSize, 0)
 			}
-			blocks = append(blocks, b)
+			for range 2 * holes {
+				mustServe(t, h, part*3/2)
+			}
+			dirty := pool.dirtyBytes
+			for i := range uintptr(holes) {
+				parts[2*i] = mustServe(t, h, part)
+			}
+			mustBeSound(t)
+			return dirty
 		}
-		for _, b := range blocks {
-			Free(h, b, HowAny, NoSize, 0)
+		first, second := left(), left()
+		if first != 0 || threads == 0 && second != 0 || threads > 0 && second < holes*part/2 {
+			t.Errorf("%d threads: %d KiB stay dirty, and then %d", threads+1, first>>10, second>>10)
 		}
-	}
-	fill()
-	h.Thread.collectPages(true)
-	b := mustServe(t, h, size)
-	p := Lookup(b)
-	if p.zero != 0 || p.Start != b {
-		t.Fatalf("the page at %#x has block %#x, zero %d", p.Start, b, p.zero)
-	}
-	end := p.Start + p.bytes()
-	grow := func() {
-		before := pool.count.peak
-		for pool.count.peak == before {
-			mustServe(t, h, sizeclass.MaxSize)
+		wanted := pool.trimFeedback.wanted
+		for i := range uintptr(holes) {
+			Free(h, parts[2*i], HowAny, NoSize, 0)
 		}
-	}
-	grow()
-	if p.zero != 0 {
-		t.Errorf("a page that had just been carved gave its tail")
-	}
-	for before := p.carved; p.carved == before; {
-		mustServe(t, h, size)
-	}
-	grow()
-	if p.zero != 0 {
-		t.Errorf("a page that had been carved since the last time gave its tail")
-	}
-	grow()
-	if p.zero == 0 {
-		t.Fatalf("the tail is still there, %d bytes carved", p.carved)
-	}
-	for at := b + uintptr(p.carved); at < end; at += 8 {
-		if raw.Load(at) != 0 {
-			t.Fatalf("%#x at %#x, %d bytes carved", raw.Load(at), at, p.carved)
+		h.Thread.Now += PurgeDelay
+		purgeDue(h.Thread.token, h.Thread.Now)
+		now := pool.trimFeedback.wanted
+		if pool.dirtyBytes != 0 || now > wanted-min(wanted, part) {
+			t.Errorf("%d threads: after the delay %d KiB are dirty, %d of %d wanted", threads+1,
+				pool.dirtyBytes>>10, now>>10, wanted>>10)
 		}
 	}
-	next := b + uintptr(p.carved)
-	for p.Free != 0 {
-		mustServe(t, h, size)
-	}
-	if got := h.serve(size, HowAny); got&ZeroBit == 0 || got&^ZeroBit != next {
-		t.Errorf("the next block is %#x, not %#x, which reads as zero", got, next)
-	}
-	mustBeSound(t)
 }

@@ -167,7 +167,7 @@ func hugeAdopt(token, start, size uintptr, placement, hint, home uint32, first f
 		p.unmigrated, p.unmigratedIn, p.done = uint32(
 			first.bytes/raw.Page,
 		), first.placement, first.slices()
-		p.pages, p.rests, p.next = systemPages, 0, nil
+		p.pages, p.role, p.next = systemPages, 0, nil
 		p.setReservation(start, size) // no guards yet
 		hugeLink(p, hint, home)
 		if held {

@@ -102,7 +102,7 @@ func (h *Heap) hugeSpan(size, lead uintptr) (p *Page, zero uintptr) {
 	p.Hint, p.Class, p.Magic = h.Hint, 0, 0
 	p.Start, p.Size, p.Gap, p.blocks = p.Start+lead, size-lead, 0, 1
 	p.Free, p.Allocs, p.Frees, p.Remote = 0, 0, 0, 0
-	p.Carved, p.carved, p.subreleased, p.rests, p.zero = 0, 0, 0, 0, 0
+	p.Carved, p.carved, p.subreleased, p.role, p.zero = 0, 0, 0, 0, 0
 	p.Owner = OwnerHuge
 	mapFill(p, p) // from now on other threads can find it
 	poolLock.Take(h.Thread.token)

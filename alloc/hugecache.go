@@ -162,14 +162,14 @@ func cacheRest(p *Page, n uintptr) bool {
 	q := p.extentsFrom(end)
 	if q != nil && q.Start == end {
 		pool.extents--
-		q.rests = 0
+		q.role = 0
 	} else {
 		parts := q
 		if q = newDescriptor(); q == nil {
 			p.lastExtent().next = parts
 			return false
 		}
-		q.next, q.rests = parts, restsCut
+		q.next, q.role = parts, roleCut
 	}
 	q.Owner, q.Magic, q.state = ownerNone, 0, spanHugeCached
 	q.Start, q.Size, q.placement = end, n, p.placement
@@ -284,15 +284,11 @@ func hugeFreed(token uintptr, p *Page) {
 	c.put(p)
 }
 
-// restsCut is Page.rests of a huge block that was cut off the mapping of the one before it.
-// Mappings that were made apart stay so for the kernel, even side by side: they do not move
-// together.
-const restsCut = 3
-
 // joinsHuge reports whether the freed huge block of b was cut off that of a, and can be one with it
-// again.
+// again. Mappings that were made apart stay so for the kernel, even side by side: they do not move
+// together.
 func joinsHuge(a, b *Page) bool {
-	return a.Start+a.Size == b.Start && b.rests == restsCut && a.placement == b.placement &&
+	return a.Start+a.Size == b.Start && b.role == roleCut && a.placement == b.placement &&
 		a.next == nil && b.next == nil && (a.pages == transparent) == (b.pages == transparent) &&
 		a.Size+b.Size <= hugeCacheMax
 }

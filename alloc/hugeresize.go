@@ -83,7 +83,7 @@ func hugeMoveAnywhere(token uintptr, p *Page, size uintptr) uintptr {
 	if !mapInstall(to>>RootShift, leaf) {
 		unmapFresh(leaf, leafBytes)
 	}
-	p.Start, p.rests = to, 0
+	p.Start, p.role = to, 0
 	mapSet(to, p)
 	if errno == 0 {
 		hugeSized(p, size)
@@ -124,7 +124,7 @@ func hugeMove(token uintptr, p *Page, size, to uintptr) uintptr {
 		poolLock.Release()
 		return 0
 	}
-	p.Start, p.rests = to, 0
+	p.Start, p.role = to, 0
 	mapSet(to, p)
 	hugeSized(p, size)
 	poolLock.Release()

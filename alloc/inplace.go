@@ -155,7 +155,7 @@ func (p *Page) lengthenLocked(t *Thread, more uintptr) bool {
 		(p.Size >= ResizeMin || !dirty.has(uintptr(p.slices)+more)) &&
 		!nearLimit(bytes) && tiers.Room(tier, bytes) && tiers.Admit(tier, bytes):
 		commit(bytes)
-		pool.feedback.faulted(t.Now, bytes)
+		faulted(t.Now, bytes)
 	default:
 		return false
 	}

@@ -324,7 +324,7 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 	p.Class = uint32(c)
 	p.Hint = h.Hint
 	p.clearNote()
-	p.Carved, p.carved, p.subreleased, p.rests = 0, 0, 0, 0
+	p.Carved, p.carved, p.subreleased, p.role = 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.ownerOf(c)
 	atomic.AddUintptr(&h.Thread.pages, 1)

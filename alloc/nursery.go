@@ -108,7 +108,7 @@ func (h *Heap) newNursery() {
 	p.carved, p.zero = SliceSize, 0
 	p.disarm()
 	p.setTable(t)
-	p.rests = restsNursery
+	p.role = roleNursery
 	p.prev, p.next = nil, nil
 	mapFill(p, p) // from now on others can find it
 	h.nursery = p
@@ -119,7 +119,7 @@ func (h *Heap) newNursery() {
 func (h *Heap) endNursery() {
 	p := h.nursery
 	h.nursery = nil
-	p.rests = 0
+	p.role = 0
 	p.table().drop(h.Thread.token) // the address stays valid: another thread may read it (isFree)
 }
 

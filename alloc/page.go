@@ -47,9 +47,8 @@ type Page struct {
 	carved uint32 // bytes ever put to use, from Start on; the rest is untouched
 	zero   uint8  // not 0: what is not yet carved reads as zero; see pageblocks.go
 	state  uint8
-	pages  uint8 // of a huge block: systemPages, …
-	// 1: nothing was carved since it was looked at: see trimCurrent; or restsNursery, restsCut
-	rests  uint8
+	pages  uint8  // of a huge block: systemPages, …
+	role   uint8  // roleNursery, roleCut, or 0
 	Carved uint64 // the same, as the fast path may know it: see subrelease.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)
@@ -149,10 +148,13 @@ func (p *Page) remoteCount() uint64 {
 // remote list. Precondition: the caller owns the page.
 func (p *Page) allFree() bool { return p.Allocs == p.Frees+p.remoteCount() }
 
-// restsNursery is the value of Page.rests of a nursery (nursery.go).
-const restsNursery = 2
+// What a page can be besides (Page.role).
+const (
+	roleNursery = 1 // nursery.go
+	roleCut     = 2 // a huge block that was cut off the mapping of the one before it (hugecache.go)
+)
 
-func (p *Page) isNursery() bool { return p.rests == restsNursery }
+func (p *Page) isNursery() bool { return p.role == roleNursery }
 
 // Page.stamp means one thing in each state of a span, and only this file reads and writes it:
 //

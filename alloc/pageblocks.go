@@ -103,7 +103,6 @@ func (p *Page) carve() (b uintptr, zero bool) {
 		n = 1 // one by one towards the end: a division to find how many is not worth it
 	}
 	p.carved = uint32(at + n*size)
-	p.rests = 0
 	if p.zero == zeroPrefault {
 		p.prefault(at, at+n*size)
 	}

@@ -62,13 +62,14 @@ type poolState struct {
 	lost          [placementSlots]uintptr
 	trimSpans     trimBudget
 	trimSlices    trimBudget
-	feedback      purgeFeedback
-	quiet         uint64  // no purging by itself before this time: the kernel refused
-	unwilling     uint64  // no migration before this time: likewise
-	settled       uint64  // no look for spans to migrate before this time: see migrateAgain
-	away          uint64  // spans that are not in their home tier
-	extents       uintptr // of huge blocks: see coalesce.go
-	vmaSplits     uintptr // neighbouring spans of a segment in different placements
+	feedback      purgeFeedback // of the second rule of purge.go
+	trimFeedback  purgeFeedback // of high-water trim
+	quiet         uint64        // no purging by itself before this time: the kernel refused
+	unwilling     uint64        // no migration before this time: likewise
+	settled       uint64        // no look for spans to migrate before this time: see migrateAgain
+	away          uint64        // spans that are not in their home tier
+	extents       uintptr       // of huge blocks: see coalesce.go
+	vmaSplits     uintptr       // neighbouring spans of a segment in different placements
 	aged          [listSlots]ageList
 	huge          hugeList
 	count         poolCounts
@@ -148,7 +149,7 @@ func spanReserved(token, placement, n, most, bytes uintptr, hint uint32, now uin
 	p := takeReserved(placement, n*most, bytes>>SliceShift)
 	if p != nil {
 		if p.zero != 0 {
-			pool.feedback.faulted(now, bytes)
+			faulted(now, bytes)
 		}
 		cutBatch(p, n, most, hint)
 	}

@@ -107,7 +107,7 @@ func groupShort(now uint64) bool {
 func returnFree(token uintptr, now uint64) uintptr {
 	done := hugeExpire(token, now, anyPlacement, true)
 	for placement := uintptr(0); placement < placementSlots; placement++ {
-		done += purgePlacement(token, now, placement, 0, false)
+		done += purgePlacement(token, now, placement, 0, purgeForRoom)
 	}
 	return done
 }

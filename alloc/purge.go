@@ -23,10 +23,14 @@ import (
 // they are not wanted. So only a program that has gone through such a cycle keeps more when it
 // falls silent.
 //
-//	purgeFeedback.wanted <= max(wantedLeast, threadCount*wantedByThread, peak/wantedShare)
+//	feedback.wanted <= max(wantedLeast, threadCount*wantedByThread, peak/wantedShare)
 //
 // The peak counts for programs whose garbage collector frees much at once, in turn with allocating
 // as much (R).
+//
+// Likewise high-water trim spares what it has purged too soon, once there is more than one thread.
+//
+//	trimFeedback.wanted <= peak/trimWantedShare
 //
 // By the second rule a program that frees much at once and then falls silent has little left to
 // give. It purges down to half the reserve, so that neighbours have joined and the calls are few.
@@ -39,46 +43,53 @@ const (
 	wantedLeast    = 64 << 20
 	wantedByThread = 16 << 20
 	wantedShare    = 2 // of the peak of the heap
+
+	trimWantedShare = 16
 )
 
-// purgeFeedback is what purging by the second rule has cost. Bytes; guarded by poolLock.
+// purgeFeedback is what purging before the delay has cost. Bytes; guarded by poolLock.
 type purgeFeedback struct {
-	purged uintptr // by that rule, and not wanted since
+	purged uintptr // early, and not wanted since
 	at     uint64  // when that was, the last time
 	wanted uintptr // again, within the delay
 }
 
-// purgedEarly notes that the second rule has purged n bytes.
 func (f *purgeFeedback) purgedEarly(now uint64, n uintptr) {
 	f.purged += n
 	f.at = now
 }
 
-// purgedLate notes that the first rule has purged n bytes.
 func (f *purgeFeedback) purgedLate(n uintptr) { f.wanted -= min(f.wanted, n) }
 
 // faulted notes that n bytes of clean memory are about to be used.
-func (f *purgeFeedback) faulted(now uint64, n uintptr) {
-	if f.purged != 0 {
-		f.missed(now, n)
+func faulted(now uint64, n uintptr) {
+	if pool.feedback.purged|pool.trimFeedback.purged != 0 {
+		missed(now, n)
 	}
 }
 
-// missed is faulted where the second rule has purged.
+// missed is faulted where memory was purged early.
 //
 //go:noinline
-func (f *purgeFeedback) missed(now uint64, n uintptr) {
+func missed(now uint64, n uintptr) {
+	pool.feedback.missed(now, n, wantedMost())
+	pool.trimFeedback.missed(now, n, trimWantedMost())
+}
+
+func (f *purgeFeedback) missed(now uint64, n, most uintptr) {
 	if now >= f.at+PurgeDelay {
 		f.purged = 0
 	}
 	n = min(n, f.purged)
 	f.purged -= n
-	f.wanted = min(f.wanted+n, wantedMost())
+	f.wanted = min(f.wanted+n, most)
 }
 
 func wantedMost() uintptr {
 	return max(wantedLeast, pool.threadCount*wantedByThread, uintptr(pool.count.peak)/wantedShare)
 }
+
+func trimWantedMost() uintptr { return uintptr(pool.count.peak) / trimWantedShare }
 
 // PurgeDelay is how long a free span stays dirty, in nanoseconds.
 var PurgeDelay uint64
@@ -148,7 +159,7 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 		if placement == placementSlots {
 			break
 		}
-		n := purgePlacement(token, now, placement, floor, true)
+		n := purgePlacement(token, now, placement, floor, purgeByRules)
 		done += n
 		if n == 0 {
 			break
@@ -157,10 +168,21 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 	return done
 }
 
+// A purgeReason is why dirty spans are purged.
+type purgeReason uint8
+
+const (
+	purgeByRules purgeReason = iota // the two above
+	purgeForRoom                    // under a cap or a limit
+	purgeForPeak                    // high-water trim
+)
+
 // purgePlacement purges the oldest dirty spans of one placement for as long as more than floor
-// bytes are dirty in all. With due set it goes on while the oldest is past its delay, and stops
+// bytes are dirty in all. By the rules it goes on while the oldest is past its delay, and stops
 // where that is to be spared. At most the spans that were dirty at the start are visited.
-func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due bool) (done uintptr) {
+func purgePlacement(token uintptr, now uint64, placement, floor uintptr,
+	why purgeReason) (done uintptr) {
+	due := why == purgeByRules
 	oldest := &pool.oldest[placement&(placementSlots-1)]
 	if oldest.head == nil || !poolLock.Take(token) {
 		return 0
@@ -188,8 +210,11 @@ func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due boo
 		switch {
 		case !early:
 			pool.feedback.purgedLate(n)
+			pool.trimFeedback.purgedLate(n)
 		case due:
 			pool.feedback.purgedEarly(now, n)
+		case why == purgeForPeak && pool.threadCount > 1:
+			pool.trimFeedback.purgedEarly(now, n)
 		}
 	}
 	poolLock.Release()
@@ -284,7 +309,6 @@ const (
 	trimRate = 32 << 20
 	// bytes per second that classes may take from each other, for a hundredth of the time
 	trimSliceRate = 40_000 << SliceShift
-	trimTailLeast = SliceSize / 4 // bytes that are worth a system call
 )
 
 // A trimBudget bounds the memory that is released to keep peaks low: the peak's bytes, and more at
@@ -319,20 +343,22 @@ func beyondHighWater(n uintptr) int {
 }
 
 // trimDirty returns dirty spans to the kernel before n bytes, for which none of them fits, make the
-// heap larger than ever. It returns as much as the heap would grow beyond its peak. For small
-// requests that does not pay, because a span that does not fit now will soon fit another request.
+// heap larger than ever. It returns as much as the heap would grow beyond its peak, and leaves what
+// was wanted again after it was returned so. For small requests that does not pay, because a span
+// that does not fit now will soon fit another request.
 func trimDirty(token uintptr, now uint64, n uintptr) {
 	if n < trimLeast || pool.dirtyBytes == 0 || now < pool.quiet || !poolLock.Take(token) {
 		return
 	}
 	dirty := pool.dirtyBytes
-	floor := dirty - pool.trimSpans.spend(min(uintptr(max(beyondHighWater(n), 0)), dirty),
+	give := dirty - min(dirty, pool.trimFeedback.wanted, limitMost())
+	floor := dirty - pool.trimSpans.spend(min(uintptr(max(beyondHighWater(n), 0)), give),
 		uintptr(pool.count.peak), trimRate, now)
 	poolLock.Release()
 	for range placementSlots {
 		placement := oldestPlacement()
 		if placement == placementSlots || pool.dirtyBytes <= floor ||
-			purgePlacement(token, now, placement, floor, false) == 0 {
+			purgePlacement(token, now, placement, floor, purgeForPeak) == 0 {
 			return
 		}
 	}

@@ -130,7 +130,7 @@ func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 	for placement := uintptr(0); placement < placementSlots; placement++ {
 		if full && last || tiers.Same(tierOf(uint32(placement)), tier) {
 			hugeExpire(t.token, t.Now, placement, true)
-			purgePlacement(t.token, t.Now, placement, 0, false)
+			purgePlacement(t.token, t.Now, placement, 0, purgeForRoom)
 		}
 	}
 	for i := 0; full && i < pauses && pool.leaving != 0 && tiers.Full(tier, n); i++ {

@@ -301,7 +301,7 @@ func (v *inspection) nursery(h *Heap) {
 		return
 	}
 	v.want(v.onList[p] == nil && p.isNursery() &&
-		p.Owner == h.self(), "the nursery %p of %p: owner %#x, rests %d", p, h, p.Owner, p.rests)
+		p.Owner == h.self(), "the nursery %p of %p: owner %#x, role %d", p, h, p.Owner, p.role)
 	v.onList[p] = h
 }
 

@@ -158,6 +158,9 @@ func (v *inspection) freeSpanSets() (dirty uintptr) {
 	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, pool.dirtyBytes)
 	v.want(pool.feedback.wanted <= wantedMost(),
 		"%d bytes are wanted, with %d threads", pool.feedback.wanted, pool.threadCount)
+	v.want(pool.trimFeedback.wanted <= trimWantedMost(),
+		"%d bytes are wanted after trims, at a peak of %d", pool.trimFeedback.wanted,
+		pool.count.peak)
 	return dirty
 }
 

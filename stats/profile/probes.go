@@ -3,8 +3,8 @@ package profile
 import "tieralloc/internal/raw"
 
 // The probes otel_memory:alloc and otel_memory:free are for tracers that attach to a running
-// process (docs/profiles.md). Both are passed with the address's part of the samples held, so that a
-// tracer sees the alloc and the free of an address in their order.
+// process (docs/profiles.md). Both are passed with the address's part of the samples held, so that
+// a tracer sees the alloc and the free of an address in their order.
 
 // Tracers is how many tracers are attached to each probe. The kernel, or a debugger, changes it.
 type Tracers struct {
