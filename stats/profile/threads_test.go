@@ -58,11 +58,11 @@ func TestThreads(tt *testing.T) {
 	go func() {
 		defer reader.Done()
 		for {
+			read()
 			select {
 			case <-done:
 				return
 			default:
-				read()
 			}
 		}
 	}()
@@ -131,7 +131,7 @@ func TestInterrupted(tt *testing.T) {
 			t.lockAt(i).Take(me)
 			t.lockAt(k).Take(other)
 			for n := range uintptr(100) { // of all parts
-				walk.Frame[0].PC += 1 // a site that is not known
+				walk.Frame[0].PC++ // a site that is not known
 				Note(me, true, &Block{Addr: (n + 1) << 12, Size: 1 << 30}, walk, 0)
 			}
 			if Hold(me, true) || !Holds(me) || Missed == missed {
