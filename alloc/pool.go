@@ -56,8 +56,7 @@ type poolState struct {
 	purging     uintptr
 	// bytes of pages left empty on lists of heaps; atomic (retire.go)
 	retiredBytes uintptr
-	// bytes that the kernel is getting back just now, purging included
-	leaving uintptr
+	leaving      uintptr // bytes that the kernel is getting back just now, purging included
 	// bytes by tier that will not be used again and that the kernel would not have back
 	lost          [placementSlots]uintptr
 	trimSpans     trimBudget

@@ -32,8 +32,8 @@ static void serve(void)
 	for (double until = now() + 20; resident() > before + 16 * 1024; usleep(1000))
 		CHECK(now() < until, "%ld KiB, %ld before", resident(), before);
 	volatile unsigned *counted = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
-	for (double until = now() + 20; *counted != 1;
-		 usleep(1000)) // a new one is counted for a moment
+	// a new thread is counted for a moment
+	for (double until = now() + 20; *counted != 1; usleep(1000))
 		CHECK(now() < until, "libc counts %u", *counted);
 	int status;
 	pid_t pid = fork();
