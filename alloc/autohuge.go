@@ -26,9 +26,10 @@ import (
 //     calloc have ordinary pages: they may be large tables of which little is used.
 //
 // A process that has half of its control group's limit, or a limit of its address space, has
-// ordinary pages. Where the system gives huge pages unasked (always), other segments are kept from
-// them: a small program would use KiB of the MiB that are resident, and returned memory would come
-// back with the next page fault beside it.
+// ordinary pages, and so has one for which huge ones are dear (hugecost.go). Where the system gives
+// huge pages unasked (always), other segments are kept from them: a small program would use KiB of
+// the MiB that are resident, and returned memory would come back with the next page fault beside
+// it.
 const (
 	autoHeap    = limitFirst
 	autoStreak  = 2
@@ -273,7 +274,8 @@ func (p *Page) adviseHuge() {
 	if p.pages == systemPages && p.done == 0 && placements[p.placement&(placementSlots-1)].auto &&
 		roomy(autoHeap) && atomic.LoadUint32(&autoHuge.streak) >= autoStreak &&
 		p.Size <= autoFactor*atomic.LoadUintptr(&autoHuge.dense) &&
-		atomic.AddUint32(&autoHuge.turn, 1)%autoControl != 0 && advise(p.Start, p.Size) {
+		atomic.AddUint32(&autoHuge.turn, 1)%autoControl != 0 && !hugeDear() &&
+		advise(p.Start, p.Size) {
 		p.pages = transparent
 	}
 }

@@ -150,6 +150,13 @@ func TestAutoSegments(t *testing.T) {
 			t.Errorf("%d of the last %d segments have huge pages", last, wanted)
 		}
 	})
+	t.Run("dear", func(t *testing.T) {
+		newWorld(t)
+		hugeCost.dear = 1
+		if wanted, _ := grown(t); wanted != 0 {
+			t.Errorf("%d segments of huge pages, which are dear", wanted)
+		}
+	})
 	t.Run("limit", func(t *testing.T) {
 		newWorld(t)
 		limit.share, limit.beyond, limit.again = 2*autoHeap/limitShare+1, 1<<40, 1<<63

@@ -55,8 +55,8 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 		dropSegment(seg)
 		return nil
 	}
-	auto := !hugetlb && wantsTransparent(placement, slices<<SliceShift) && !sparse() &&
-		segmentTurn()
+	auto := !hugetlb && wantsTransparent(placement, slices<<SliceShift) && !hugeDear() &&
+		!sparse() && segmentTurn()
 	align := hugePageSlices(placement) << SliceShift
 	if auto {
 		align = huge2M
@@ -137,7 +137,7 @@ func extend(placement, least, most uintptr) *Page {
 	}
 	slices := max(min(most, seg.room>>SliceShift), least)
 	n := slices << SliceShift
-	if wantsTransparent(placement, n) && !sparse() {
+	if wantsTransparent(placement, n) && !hugeDear() && !sparse() {
 		return nil
 	}
 	start := seg.start + seg.slices<<SliceShift

@@ -41,6 +41,7 @@ func newWorld(tb testing.TB) {
 	pressure.on, pressure.since, pressure.again, pressure.stalled, pressure.answer = 0, 0, 0, 0, 0
 	cgroup.System = "/nowhere" // what the machine lacks changes no test
 	autoHuge.streak, autoHuge.turn, autoHuge.dense = 0, 0, 0
+	hugeCost.until, hugeCost.dear = 1<<63, 0 // whatever they cost on the machine
 	systemHuge, addressLimit = byAdvice, 0
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
 	reservedPages, firstMetaTaken, anySlice = false, true, false

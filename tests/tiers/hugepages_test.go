@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // hugeScript uses memory in every way, in the fast tier: it answers the same whatever
@@ -104,8 +107,39 @@ func TestTransparentHugePages(t *testing.T) {
 	}
 }
 
+// hugeDear reports whether a huge page takes the kernel more than twice as long as ordinary pages of
+// its size, after it had to give a lot of huge pages: a virtual machine whose free memory is with
+// its host fetches it for them, and has it for the programs that follow at once.
+func hugeDear(t *testing.T) bool {
+	t.Helper()
+	const huge, sample, n = 2 << 20, 64 << 10, 160 << 20
+	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(m)
+	at := -uintptr(unsafe.Pointer(&m[0])) % huge
+	populate := func(part []byte, advice int) time.Duration {
+		if err := unix.Madvise(part, advice); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := unix.Madvise(part, unix.MADV_POPULATE_WRITE); err != nil {
+			t.Skip("the kernel populates no memory: ", err)
+		}
+		return time.Since(start)
+	}
+	populate(m[at:n-huge], unix.MADV_HUGEPAGE)
+	unix.Madvise(m[at:n-huge], unix.MADV_DONTNEED)
+	page := populate(m[at:at+huge], unix.MADV_HUGEPAGE)
+	ordinary := populate(m[n-sample:], unix.MADV_NOHUGEPAGE) * huge / sample
+	t.Logf("a huge page takes %v, ordinary ones %v", page, ordinary)
+	return page > 2*ordinary
+}
+
 // TestHugePagesByMeasure: a heap that has grown has huge pages for what it takes from then on, under
-// no hard cap, and what is freed goes back to the kernel all the same.
+// no hard cap and where they are not dear, and what is freed goes back to the kernel all the same.
 func TestHugePagesByMeasure(t *testing.T) {
 	system, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || !strings.Contains(string(system), "[madvise]") {
@@ -125,16 +159,26 @@ func TestHugePagesByMeasure(t *testing.T) {
 		{"off", "10000", 10000, nil, 0},
 		{"auto", "10000", 10000, []string{"TA_NORMAL_HARD=1G"}, 0},
 	} {
-		p := play(t, withEnv(c.env, "TA_HUGEPAGES="+c.value), fmt.Sprintf(script, c.n, c.blocks))
-		before, _ := p.resident(t, 0)
-		after, _ := p.resident(t, 1)
-		if c.mostly == 0 && before != 0 || before < c.mostly/2 || // the kernel may be short of them
-			after > 4<<10 {
-			t.Errorf("%q, %d blocks of %s bytes: %d KiB in huge pages, then %d", c.value, c.n,
-				c.blocks, before, after)
-		}
-		if r := &p.json[0]; r.Heap.Committed > 4*mib || (r.Heap.Advised != 0) != (c.mostly != 0) {
-			t.Errorf("%q, %d blocks of %s bytes: %+v", c.value, c.n, c.blocks, r.Heap)
+		const tries = 10 // other programs may take what the host has just given
+		for try := range tries {
+			dear := c.mostly != 0 && hugeDear(t)
+			p := play(t, withEnv(c.env, "TA_HUGEPAGES="+c.value),
+				fmt.Sprintf(script, c.n, c.blocks))
+			before, _ := p.resident(t, 0)
+			after, _ := p.resident(t, 1)
+			r := &p.json[0]
+			what := fmt.Sprintf("%q, %d blocks of %s bytes: %d KiB in huge pages, then %d; %+v",
+				c.value, c.n, c.blocks, before, after, r.Heap)
+			if after > 4<<10 || r.Heap.Committed > 4*mib || r.Heap.Advised < before<<10 ||
+				c.mostly == 0 && r.Heap.Advised != 0 {
+				t.Fatal(what)
+			}
+			if before >= c.mostly/2 || dear { // the kernel may be short of them
+				break
+			}
+			if try == tries-1 {
+				t.Error(what)
+			}
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 var pageheap = Border{
 	Below: []string{
 		"age.go", "autohuge.go", "bins.go", "coalesce.go", "follow.go", "granules.go",
-		"guardpages.go", "huge.go", "hugecache.go", "hugeresize.go", "limit.go", "migrate.go",
+		"guardpages.go", "huge.go", "hugecache.go", "hugecost.go", "hugeresize.go", "limit.go", "migrate.go",
 		"migrationpin.go", "page.go", "pagemap.go", "parts.go", "placement.go", "pool.go",
 		"pressure.go", "purge.go", "retained.go", "segment.go", "tally.go",
 	},
