@@ -52,16 +52,24 @@ __wrap_crosscall2:
 // in RAX, RBX, RCX, RDI, RSI, R8 and R9; the two results and errno in RAX, RBX and RCX. That one
 // lies far from all other code that a process runs, so internal/postlink redirects the calls of
 // syscall.RawSyscall6 to this one.
+//
+// Without the runtime, mmap, munmap, mremap and madvise first ask ta_memory_call (libc_memory.c). A
+// goroutine's stack is too small for that, and its memory is no concern of others.
 	.p2align 4
 	.type	ta_syscall6, @function
 ta_syscall6:
 	.cfi_startproc
-	movq	%rsi, %r10
+	cmpl	$28, %eax
+	ja	2f
+	movl	$(1 << 9 | 1 << 11 | 1 << 25 | 1 << 28), %r10d
+	btl	%eax, %r10d
+	jc	3f
+2:	movq	%rsi, %r10
 	movq	%rdi, %rdx
 	movq	%rcx, %rsi
 	movq	%rbx, %rdi
 	syscall
-	cmpq	$-4095, %rax
+5:	cmpq	$-4095, %rax
 	jae	1f
 	movq	%rdx, %rbx
 	xorl	%ecx, %ecx
@@ -71,6 +79,47 @@ ta_syscall6:
 	movq	$-1, %rax
 	xorl	%ebx, %ebx
 	retq
+3:	leaq	ta_gate_g(%rip), %r10
+	cmpq	%r10, %r14
+	jne	2b
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	pushq	%rax
+	pushq	%rbx
+	pushq	%rcx
+	pushq	%rdi
+	pushq	%rsi
+	pushq	%r8
+	pushq	%r9
+	andq	$-16, %rsp
+	movq	%rsi, %r8
+	movq	%rcx, %rdx
+	movq	%rdi, %rcx
+	movq	%rbx, %rsi
+	movq	%rax, %rdi
+	callq	ta_memory_call
+	pxor	%xmm15, %xmm15
+	movabsq	$0x8000000000000000, %r10
+	cmpq	%r10, %rax
+	je	4f
+	leaveq
+	.cfi_remember_state
+	.cfi_def_cfa %rsp, 8
+	jmp	5b
+4:	.cfi_restore_state
+	movq	-8(%rbp), %rax
+	movq	-16(%rbp), %rbx
+	movq	-24(%rbp), %rcx
+	movq	-32(%rbp), %rdi
+	movq	-40(%rbp), %rsi
+	movq	-48(%rbp), %r8
+	movq	-56(%rbp), %r9
+	leaveq
+	.cfi_def_cfa %rsp, 8
+	jmp	2b
 	.cfi_endproc
 	.size	ta_syscall6, . - ta_syscall6
 
