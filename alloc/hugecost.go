@@ -13,12 +13,14 @@ import (
 // them and costSample bytes of ordinary pages are populated, in a mapping of their own. The kernel
 // gives the program the same huge page afterwards.
 //
+// Where they look dear another one is populated, because other threads may have held up the first.
+//
 //	dear ⇔ time of a huge page > costMost · time of ordinary pages of its size
 const (
 	costSample = SliceSize
-	costMost   = 2
+	costMost   = 4
 	// nanoseconds until the next look, after huge pages were cheap and dear
-	cheapFresh = 20e6
+	cheapFresh = 50e6
 	dearFresh  = 1e9
 )
 
@@ -51,14 +53,18 @@ func dearer(ordinary, huge uint64) bool {
 // pageTimes populates costSample bytes of ordinary pages and a huge page. ok is false if the kernel
 // cannot do that (before Linux 5.14).
 func pageTimes() (ordinary, huge uint64, ok bool) {
-	const n = 2*huge2M + costSample
+	const n = 3*huge2M + costSample
 	addr := raw.Map(n)
 	if addr == 0 {
 		return 0, 0, false
 	}
 	at := raw.RoundUp(addr, huge2M)
-	if ordinary, ok = populate(at+huge2M, costSample, madvNoHugePage); ok {
+	if ordinary, ok = populate(at+2*huge2M, costSample, madvNoHugePage); ok {
 		huge, ok = populate(at, huge2M, madvHugePage)
+	}
+	if ok && dearer(ordinary, huge) {
+		again, _ := populate(at+huge2M, huge2M, madvHugePage)
+		huge = min(huge, again)
 	}
 	unmapFresh(addr, n)
 	return ordinary, huge, ok
