@@ -34,7 +34,7 @@ static int known(void)
 	libc.mremap = (void *(*)(void *, size_t, size_t, int, ...))ta_symbol(s, names[1]);
 	__atomic_store_n(
 		&libc.munmap, (int (*)(void *, size_t))ta_symbol(s, names[0]), __ATOMIC_RELEASE);
-	return libc.munmap != NULL && libc.mremap != NULL && libc.madvise != NULL;
+	return libc.munmap != NULL;
 }
 
 // Whether munmap begins otherwise than with the number of its system call.

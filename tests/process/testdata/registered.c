@@ -20,11 +20,11 @@ static uintptr_t *slot(uintptr_t page, int make)
 {
 	for (size_t i = page / PAGE * 0x9e3779b97f4a7c15u % SLOTS;; i = (i + 1) % SLOTS) {
 		uintptr_t at = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
-		if ((at & ~(uintptr_t)1) == page)
-			return &slots[i];
 		if (at == 0 && !make)
 			return NULL;
-		if (at == 0 && __sync_bool_compare_and_swap(&slots[i], 0, page))
+		if (at == 0)
+			at = __sync_val_compare_and_swap(&slots[i], 0, page);
+		if (at == 0 || (at & ~(uintptr_t)1) == page)
 			return &slots[i];
 	}
 }
