@@ -75,6 +75,6 @@ func pageTimes() (ordinary, huge uint64, ok bool) {
 func populate(addr, n, advice uintptr) (ns uint64, ok bool) {
 	raw.Sys(sysMadvise, addr, n, advice, 0, 0, 0)
 	start := raw.Clock(raw.ClockMono)
-	_, errno := raw.Sys(sysMadvise, addr, n, raw.MadvPopulateWrite, 0, 0, 0)
+	errno := raw.Populate(addr, n)
 	return raw.Clock(raw.ClockMono) - start, errno == 0
 }

@@ -217,8 +217,7 @@ func (p *Page) prefault(at, end uintptr) {
 	if from >= p.Start+end || p.segment.hugeAt(from) {
 		return
 	}
-	_, errno := raw.Sys(syscall.SYS_MADVISE, from, min(prefaultBytes, start+p.bytes()-from),
-		raw.MadvPopulateWrite, 0, 0, 0)
+	errno := raw.Populate(from, min(prefaultBytes, start+p.bytes()-from))
 	if errno != 0 && errno != uintptr(syscall.ENOMEM) && errno != uintptr(syscall.EAGAIN) {
 		prefaultRefused = true
 	}

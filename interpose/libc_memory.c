@@ -1,12 +1,12 @@
 // Memory is returned through libc where a registration cache watches.
 //
-// MPI libraries, UCX and libfabric leave memory that was sent or received registered with the
+// MPI libraries, UCX and libfabric keep memory that was sent or received registered with the
 // network adapter. To learn when the program gives it back, they overwrite the first bytes of
 // libc's munmap, mremap and madvise with a jump to functions of their own. The heap calls the
 // kernel, so they would not learn of it, and the adapter would go on using the physical memory that
-// an address had before. So once munmap is not as libc has it, what takes physical memory from its
-// addresses calls these functions. They know no new address of mremap; to the heap a kernel that
-// refuses it is nothing new.
+// an address had before. So once munmap has been overwritten, every call that takes physical memory
+// from an address goes through libc. UCX's mremap has no parameter for a new address, so such a
+// request fails, and the heap does without, as with a kernel that refuses it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -16,25 +16,24 @@
 #include "libc_symbol.h"
 #include "syscall.h"
 
-static struct { // in the order of names
-	int (*munmap)(void *, size_t);
-	void *(*mremap)(void *, size_t, size_t, int, ...);
-	int (*madvise)(void *, size_t, int);
+static struct {
+	__typeof__(&munmap) munmap;
+	__typeof__(&mremap) mremap;
+	__typeof__(&madvise) madvise;
 } libc;
 
 static int known(void)
 {
-	static const ta_symbol_name names[] = {"munmap", "mremap", "madvise"};
 	const struct ta_symbols *s = ta_libc_symbols();
 	if (libc.munmap != NULL)
 		return 1;
 	if (s->all == NULL)
 		return 0;
-	libc.madvise = (int (*)(void *, size_t, int))ta_symbol(s, names[2]);
-	libc.mremap = (void *(*)(void *, size_t, size_t, int, ...))ta_symbol(s, names[1]);
-	__atomic_store_n(
-		&libc.munmap, (int (*)(void *, size_t))ta_symbol(s, names[0]), __ATOMIC_RELEASE);
-	return libc.munmap != NULL;
+	libc.madvise = (__typeof__(&madvise))ta_symbol(s, "madvise");
+	libc.mremap = (__typeof__(&mremap))ta_symbol(s, "mremap");
+	__typeof__(&munmap) f = (__typeof__(&munmap))ta_symbol(s, "munmap");
+	__atomic_store_n(&libc.munmap, f, __ATOMIC_RELEASE); // last: another thread may look
+	return f != NULL;
 }
 
 // Whether munmap begins otherwise than with the number of its system call.

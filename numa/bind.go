@@ -161,8 +161,7 @@ func Pin(addr, n uintptr, p *Place) bool {
 
 // populate touches every page.
 func populate(addr, n uintptr) {
-	_, errno := raw.Sys(syscall.SYS_MADVISE, addr, n, raw.MadvPopulateWrite, 0, 0, 0)
-	if errno != uintptr(syscall.EINVAL) {
+	if raw.Populate(addr, n) != uintptr(syscall.EINVAL) {
 		return
 	}
 	for at := uintptr(0); at < n; at += raw.Page {

@@ -18,7 +18,7 @@ const (
 	ClockReal         = 0
 	ClockThread       = 3 // processor time of the thread
 	MadvDontNeed      = 4
-	MadvPopulateWrite = 23           // Linux 5.14
+	madvPopulateWrite = 23
 	AtFdCwd           = ^uintptr(99) // AT_FDCWD is -100
 	FutexWait         = 128          // FUTEX_WAIT_PRIVATE
 	AtSymlinkNoFollow = 0x100
@@ -80,6 +80,12 @@ func Unmap(addr, n uintptr) bool {
 func Discard(addr, n uintptr) bool {
 	_, errno := Sys(syscall.SYS_MADVISE, addr, n, MadvDontNeed, 0, 0, 0)
 	return errno == 0
+}
+
+// Populate faults n bytes at addr in, to be written. Kernels before 5.14 refuse with EINVAL.
+func Populate(addr, n uintptr) (errno uintptr) {
+	_, errno = Sys(syscall.SYS_MADVISE, addr, n, madvPopulateWrite, 0, 0, 0)
+	return errno
 }
 
 // FaultIn faults n bytes at addr in to be written, where addr is a multiple of 8. What is zero and

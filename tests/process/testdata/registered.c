@@ -142,7 +142,7 @@ static void *use(void *arg)
 				free(p[j]);
 				p[j] = NULL;
 			}
-			usleep(50000);
+			usleep(150000); // longer than the delay of purging
 		}
 	}
 	for (int j = 0; j < BLOCKS; j++)
