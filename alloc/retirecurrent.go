@@ -25,6 +25,10 @@ func (h *Heap) retireCurrent(p *Page) {
 		p.arm()
 		return
 	}
+	if h.sampled { // it serves one block in so many
+		h.dropCurrent(p.class())
+		return
+	}
 	t := h.Thread
 	of, c := t.retiredHeap, t.retiredClass
 	if of != h || c != p.Class {
