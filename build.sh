@@ -140,13 +140,24 @@ download_go() {
 toolchain() {
 	find_go
 	provide "${compiler[@]}" || exit 1
-	export GOAMD64=v1 GOEXPERIMENT=nodwarf5 CGO_ENABLED=1 GOFLAGS=-buildvcs=false
-	# Go's DWARF 5 is more than some debuggers and valgrind 3.19 read. A later Go may have no choice.
-	go env GOEXPERIMENT >/dev/null 2>&1 || GOEXPERIMENT=''
+	export GOAMD64=v1 CGO_ENABLED=1 GOFLAGS=-buildvcs=false GOEXPERIMENT=''
+	GOEXPERIMENT=$(experiments nodwarf5 nojsonv2)
 	# The sections, and headers in the segment of the code, are for interpose/order.ld. go-nvml calls functions that NVML has deprecated.
 	export CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations -ffunction-sections -fdata-sections -fno-plt'
 	unset GOOS GOARCH
 	download_modules . ./cmd/tierallocctl ./internal/postlink ./internal/manual
+}
+
+# Those of Go's experiments that this Go knows; a later one may have no choice. Its DWARF 5 is more
+# than some debuggers and valgrind 3.19 read. With its second JSON package the library maps a fifth
+# more.
+experiments() {
+	local name known=()
+	for name in "$@"; do
+		! GOEXPERIMENT=$name go env GOEXPERIMENT >/dev/null 2>&1 || known+=("$name")
+	done
+	local IFS=,
+	printf '%s\n' "${known[*]}"
 }
 
 # Downloads the modules that the packages (and go list's flags) among the arguments need, with one

@@ -22,23 +22,17 @@ func (s spans) contains(a uint64) bool {
 	return false
 }
 
-// goRanges returns the addresses of data that Go's linker laid out. The linker's own symbols bound
-// them; the .go.* sections and .noptrdata hold nothing else.
+// goRanges returns the addresses of data that Go's linker laid out. Its own symbols bound that of
+// .data; the other sections hold nothing else (order.ld).
 func (m *image) goRanges() spans {
 	var list spans
-	for _, bounds := range [][2]string{
-		{"runtime.types", "runtime.etypes"},
-		{"runtime.itablink", "runtime.eitablink"},
-		{"runtime.data", "runtime.edata"},
-	} {
-		from, err1 := m.symbol(bounds[0])
-		to, err2 := m.symbol(bounds[1])
-		if err1 == nil && err2 == nil {
-			list = append(list, span{from, to})
-		}
+	from, err1 := m.symbol("runtime.data")
+	to, err2 := m.symbol("runtime.edata")
+	if err1 == nil && err2 == nil {
+		list = append(list, span{from, to})
 	}
 	for _, s := range m.file.Sections {
-		if strings.HasPrefix(s.Name, ".go.") || s.Name == ".noptrdata" {
+		if strings.HasPrefix(s.Name, ".go.") || s.Name == ".noptrdata" || s.Name == ".data.rel.ro" {
 			list = append(list, span{s.Addr, s.Addr + s.Size})
 		}
 	}
