@@ -61,9 +61,14 @@ func run(log zerolog.Logger) {
 	}
 }
 
+// at adds the time to a line, in UTC: for the local time Go would open a file.
+func at(line *zerolog.Event, t time.Time) *zerolog.Event {
+	return line.Time(zerolog.TimestampFieldName, t.UTC())
+}
+
 // configuration logs the settings in effect.
 func configuration(log zerolog.Logger, s *config.Settings) {
-	log.Info().Time(zerolog.TimestampFieldName, time.Now()).Int("pid", syscall.Getpid()).
+	at(log.Info(), time.Now()).Int("pid", syscall.Getpid()).
 		Bool("TA_INTERPOSE", s.Interpose).
 		Bool("TA_STRICT", s.Strict).
 		Str("TA_LOG", level(s.Log).String()).
@@ -117,7 +122,7 @@ var shapes = map[stats.EventKind]shape{
 
 func write(log zerolog.Logger, e *stats.Event) {
 	s := shapes[e.Kind]
-	line := log.WithLevel(s.level).Time(zerolog.TimestampFieldName, time.Unix(0, int64(e.UnixNs))).
+	line := at(log.WithLevel(s.level), time.Unix(0, int64(e.UnixNs))).
 		Int("pid", syscall.Getpid()).Uint64("tid", e.Tid)
 	for i, name := range s.args {
 		switch name {

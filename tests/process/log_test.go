@@ -142,6 +142,29 @@ func TestLogDescriptors(t *testing.T) {
 	}
 }
 
+// TestRuntimeOpensNothing: the threads of the Go runtime open no file of their own. A host of one
+// thread may close a descriptor and rely on getting the same one.
+func TestRuntimeOpensNothing(t *testing.T) {
+	t.Parallel()
+	needStrace(t)
+	prog := testlib.CC(t, "log.c")
+	for _, env := range []string{"TA_LOG=info", "TA_LOG=debug"} {
+		out := filepath.Join(t.TempDir(), "trace")
+		r := testlib.Run(t, testlib.Cmd{Args: strace(testlib.Lib(t), "execve,open,openat",
+			"", out, prog, "small"), Env: append(slices.Clip(quiet), env, "TA_BACKGROUND=1")})
+		text, err := os.ReadFile(out)
+		if err != nil || r.Status != 0 || !strings.Contains(r.Stderr, `"configuration"`) {
+			t.Fatalf("%v, %+v", err, r)
+		}
+		main, _, _ := strings.Cut(string(text), " ")
+		for line := range strings.Lines(string(text)) {
+			if pid, call, _ := strings.Cut(line, " "); pid != main && strings.Contains(call, "open") {
+				t.Errorf("%s: %s", env, line)
+			}
+		}
+	}
+}
+
 // TestLogFatal: where the Go runtime would end the process, as it does when it finds itself broken,
 // only the log ends. A debugger sends the log's goroutine to where that happens.
 func TestLogFatal(t *testing.T) {
