@@ -22,7 +22,7 @@ func TestCUDA(t *testing.T) {
 	}
 	for _, python := range pythons(t) {
 		t.Run(python, func(t *testing.T) {
-			want(t, run(t, false, []string{"LD_PRELOAD=" + fake}, python, "cuda.py"))
+			want(t, run(t, false, []string{"LD_PRELOAD=" + fake}, python, "fakecuda.py"))
 			want(t, run(t, false, []string{"LD_PRELOAD=" + fake}, python, "futures.py"))
 		})
 	}
