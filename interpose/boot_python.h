@@ -4,9 +4,8 @@
 #include <stdint.h>
 
 struct ta_python {
-	uintptr_t thread;         // PyThreadState; 0: none
-	uintptr_t minor;          // its version, as package pystack takes it
-	uintptr_t eval, eval_end; // the function that interprets; both 0 where it is not known
+	uintptr_t thread; // PyThreadState; 0: none
+	uintptr_t minor;  // its version, as package pystack takes it
 };
 
 // The answer needs no lock of Python's.

@@ -24,8 +24,6 @@ static void set_python(struct ta_stack *s, const struct ta_python *p)
 {
 	s->Python = p->thread;
 	s->PythonMinor = p->minor;
-	s->Eval = p->eval;
-	s->EvalEnd = p->eval_end;
 }
 
 NOINLINE void ta_sample_note(ta_heap *h)

@@ -236,6 +236,7 @@ struct ta_frame {
 	uint64_t PC;
 	uint64_t Start;
 	uint64_t Map;
+	uint64_t SP;
 };
 
 struct ta_stack {
@@ -247,8 +248,6 @@ struct ta_stack {
 	uint64_t Thread[2];
 	uint64_t Python;
 	uint64_t PythonMinor;
-	uint64_t Eval;
-	uint64_t EvalEnd;
 	uint64_t Unloads;
 	uint64_t Start;
 	uint64_t End;

@@ -91,8 +91,10 @@ func TestLayouts(t *testing.T) {
 			code[p.head+19] = copies.at()
 			p.all = append(p.all, copies)
 		}
-		frame, thread := p.object(10, nil), p.object(10, nil)
-		frame[0], frame[7], frame[9] = code.at()|build.tag, start+2*3, build.own
+		frame, link, thread := p.object(10, nil), p.object(10, nil), p.object(10, nil)
+		frame[0], frame[1], frame[7] = code.at()|build.tag, link.at(), start+2*3
+		frame[9] = build.own
+		link[0] = p.textOf("no code", build.before).at() | build.tag
 		thread[9] = frame.at()
 
 		table := newTable()
@@ -108,9 +110,34 @@ func TestLayouts(t *testing.T) {
 		if got != "Store.load of store.py" || line != first+4 {
 			t.Errorf("%s: %s, line %d", build.name, got, line)
 		}
+		if table.Entries() != 1 || table.Entry(0) != link.at() {
+			t.Errorf("%s: %d links, the first at %#x, not %#x", build.name, table.Entries(),
+				table.Entry(0), link.at())
+		}
 		if n := table.Note(thread.at(), build.minor^FreeThreaded); n != 0 {
 			t.Errorf("%s: a stack in another layout", build.name)
 		}
 		runtime.KeepAlive(p)
 	}
+}
+
+// TestEntries311: in 3.11 the interpreter's functions have a chain of their own, which ends in the
+// thread state.
+func TestEntries311(t *testing.T) {
+	thread := make(words, 10)
+	inner, outer, last := make(words, 3), make(words, 3), make(words, 3)
+	thread[7] = inner.at()
+	inner[2], outer[2] = outer.at(), last.at()
+	table := newTable()
+	if n := table.Note(thread.at(), 11); n != 0 {
+		t.Errorf("a stack without frames: %d", n)
+	}
+	if table.Entries() != 2 || table.Entry(0) != inner.at() || table.Entry(1) != outer.at() {
+		t.Errorf("%d entries: %#x, %#x", table.Entries(), table.Entry(0), table.Entry(1))
+	}
+	last[2] = inner.at() // a circle, as in memory that is no interpreter's
+	if table.Note(thread.at(), 11); table.Entries() != depthMax {
+		t.Errorf("%d entries of a circle", table.Entries())
+	}
+	runtime.KeepAlive([]words{inner, outer, last})
 }

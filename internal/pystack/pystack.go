@@ -50,6 +50,11 @@ type Table struct {
 	functions uint32 // that there are
 	texts     uint32 // bytes
 
+	// entry has where the interpreter's functions, innermost first, keep a link of the chain among
+	// their variables. entries is how many were noted last.
+	entries uint32
+	entry   [depthMax]uintptr
+
 	frames  pairs // a function and a line
 	calls   pairs // the call of the frame that a frame was called from, or 0, and the frame
 	walk    [depthMax]uint32
@@ -111,11 +116,25 @@ func (t *Table) Byte(s Text, i uint32) byte { return t.text[(s.at+i)&(textMax-1)
 // object that count its references come after two others.
 const FreeThreaded = 1 << 8
 
+// Entries is how many functions of the interpreter the stack has that was noted last, at most
+// depthMax.
+func (t *Table) Entries() uint32 { return t.entries }
+
+// Entry returns the address of a variable of the i-th of them, from the innermost on.
+func (t *Table) Entry(i uint32) uintptr { return t.entry[i&(depthMax-1)] }
+
+func (t *Table) enter(variable uintptr) {
+	if t.entries < depthMax {
+		t.entry[t.entries&(depthMax-1)] = variable
+		t.entries++
+	}
+}
+
 // Note returns the number of the innermost call of the calling thread, which has the thread state
 // (PyThreadState) and the version 3.minor. It returns 0 if there is none.
 func (t *Table) Note(thread, minor uintptr) uint32 {
 	const ownedByC = 3 // in 3.12 the interpreter itself has frames with code
-	t.minor, t.head, t.full = minor, 0, false
+	t.minor, t.head, t.full, t.entries = minor, 0, false, 0
 	if minor == 14|FreeThreaded {
 		minor, t.minor, t.head = 14, 14, 16
 	}
@@ -139,12 +158,16 @@ func (t *Table) Note(thread, minor uintptr) uint32 {
 		if minor == 11 {
 			at, previous = f[4], f[6]
 		}
-		if minor == 12 && f[8]>>48&0xff == ownedByC || !t.object(c.addr(), at, unsafe.Sizeof(c)) {
-			continue
+		n := uint32(0)
+		if (minor != 12 || f[8]>>48&0xff != ownedByC) && t.object(c.addr(), at, unsafe.Sizeof(c)) {
+			n = t.frameOf(&c, here, at, instr)
 		}
-		if n := t.frameOf(&c, here, at, instr); n != 0 {
+		switch {
+		case n != 0:
 			t.walk[depth&(depthMax-1)] = n
 			depth++
+		case minor != 11: // from 3.12 on that is a link
+			t.enter(here)
 		}
 	}
 	call := uint32(0)
@@ -171,6 +194,7 @@ func (t *Table) innermost(thread uintptr) (at uintptr) {
 			return 0
 		}
 		if t.minor == 11 {
+			t.enterAll(place)
 			place += 8 // of the innermost frame in a _PyCFrame
 		}
 	}
@@ -178,6 +202,19 @@ func (t *Table) innermost(thread uintptr) (at uintptr) {
 		return 0
 	}
 	return at
+}
+
+// enterAll notes the variables of 3.11, which are a chain of their own (_PyCFrame). The last one is
+// the thread state's.
+func (t *Table) enterAll(variable uintptr) {
+	for range depthMax {
+		here := variable
+		if !t.read(uintptr(unsafe.Pointer(&variable)), here+16, unsafe.Sizeof(variable)) ||
+			variable == 0 {
+			return
+		}
+		t.enter(here)
+	}
 }
 
 // read copies n bytes of the process, if they can be read.

@@ -48,11 +48,10 @@ type Stack struct {
 	Low   uintptr       // words from Low to High can be read directly
 	High  uintptr
 
-	// Only for samples: the name of the thread, as the kernel has it; its Python, as package
-	// pystack takes it; and where Python's interpreter is, both 0 if that is not known.
+	// Only for samples: the name of the thread, as the kernel has it, and its Python, as package
+	// pystack takes it.
 	Thread              [2]uint64
 	Python, PythonMinor uintptr
-	Eval, EvalEnd       uintptr
 
 	Unloads uintptr // how often an object may have been unloaded
 
@@ -77,6 +76,21 @@ type Frame struct {
 	PC    uintptr // in the call: a return address less 1
 	Start uintptr // the object's first address, or 0
 	Map   uintptr // its link map (struct link_map), valid during the walk
+	SP    uintptr // the stack pointer at PC
+}
+
+// FrameOf returns the number of the frame that has addr among its variables, or N.
+func (u *Stack) FrameOf(addr uintptr) uintptr {
+	for i := range u.N {
+		sp, end := u.Frame[i&(Frames-1)].SP, ^uintptr(0)
+		if i+1 < u.N {
+			end = u.Frame[(i+1)&(Frames-1)].SP
+		}
+		if sp <= addr && addr < end && addr-sp < maxFrame {
+			return i
+		}
+	}
+	return u.N
 }
 
 // Begin makes u ready for a walk.
@@ -96,7 +110,7 @@ func Step(u *Stack, how uintptr) uintptr {
 		if u.N >= Frames {
 			return Deep
 		}
-		u.Frame[u.N&(Frames-1)] = Frame{PC: pc, Start: u.Start, Map: u.Map}
+		u.Frame[u.N&(Frames-1)] = Frame{pc, u.Start, u.Map, u.Reg[rsp]}
 		u.N++
 	}
 	if u.Header == 0 {

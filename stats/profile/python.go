@@ -30,9 +30,7 @@ func (t *table) notePython(b *Block, stack *unwind.Stack) {
 	}
 }
 
-func hasPython(stack *unwind.Stack) bool {
-	return stack.Python != 0 && stack.Eval != stack.EvalEnd
-}
+func hasPython(stack *unwind.Stack) bool { return stack.Python != 0 }
 
 // lay puts the locations of a stack behind those of all sites, unwind.Frames at most, and returns
 // how many there are. Those outermost are left out. call is the innermost call of Python, or 0.
@@ -40,7 +38,7 @@ func (t *table) lay(stack *unwind.Stack, call uint32) uintptr {
 	n, outer := uintptr(0), uintptr(0)
 	if call != 0 {
 		inner := uintptr(0)
-		if inner, outer = evalFrames(stack); inner == outer {
+		if inner, outer = t.evalFrames(stack); inner == outer {
 			call = 0
 		}
 		for ; n < inner; n++ {
@@ -64,18 +62,20 @@ func (t *table) setFrame(i uintptr, location uint32) {
 }
 
 // evalFrames returns the innermost frame of the interpreter and the first that lies further out
-// than all of them and their trampolines, which are in no object. Both are 0 without any.
-func evalFrames(stack *unwind.Stack) (inner, outer uintptr) {
-	for i := uintptr(0); i < stack.N; i++ {
-		f := &stack.Frame[i&(unwind.Frames-1)]
-		if f.PC-stack.Eval < stack.EvalEnd-stack.Eval {
-			if outer == 0 {
-				inner = i
-			}
-			outer = i + 1
+// than all of them and their trampolines, which are in no object. Both are 0 without any. These are
+// the frames whose variables were noted last: the compiler may have moved most of the interpreter's
+// function elsewhere, so its address tells nothing.
+func (t *table) evalFrames(stack *unwind.Stack) (inner, outer uintptr) {
+	inner = stack.N
+	for k := range t.python.Entries() {
+		if i := stack.FrameOf(t.python.Entry(k)); i < stack.N {
+			inner, outer = min(inner, i), max(outer, i+1)
 		}
 	}
-	for outer != 0 && outer < stack.N && stack.Frame[outer&(unwind.Frames-1)].Start == 0 {
+	if outer == 0 {
+		return 0, 0
+	}
+	for outer < stack.N && stack.Frame[outer&(unwind.Frames-1)].Start == 0 {
 		outer++
 	}
 	return inner, outer
