@@ -66,8 +66,10 @@ func release(taken uintptr) {
 // is written that a child of a single thread need not have.
 func ForkChild(token, taken uintptr, mine *Heap, alone bool) bool {
 	loseHeaps(token)
-	alone = !freeze(mine) && alone
+	others := freeze(mine)
+	alone = !others && alone
 	whole := mine == nil || mine.Thread.Busy == 0
+	midway := others || tiers.Migrating() || pool.purging|pool.leaving != 0
 	if limit.busy != 0 {
 		limit.busy = 0
 	}
@@ -83,7 +85,7 @@ func ForkChild(token, taken uintptr, mine *Heap, alone bool) bool {
 		profileForked(token, mine)
 	}
 	suspend(token)
-	rebase(token, whole && !alone && taken&forkPool != 0)
+	rebase(token, whole && midway && !alone && taken&forkPool != 0)
 	return summariesTorn
 }
 
@@ -105,8 +107,9 @@ var CountFromFork bool
 
 // rebase makes the current counts the zero of a forked child where CountFromFork says so. With
 // whole set, the charges of the tiers and the committed bytes become those of the child's memory,
-// because the parent's other threads may have been between a charge and its mapping. Precondition
-// for whole: the calling thread was not in a slow path.
+// because the parent's other threads, or the control plane, may have been between a charge and its
+// mapping. That looks at every heap, so a parent whose threads have ended does without.
+// Precondition for whole: the calling thread was not in a slow path.
 func rebase(token uintptr, whole bool) {
 	if !whole && !CountFromFork || !poolLock.Take(token) {
 		return

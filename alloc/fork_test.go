@@ -1,6 +1,11 @@
 package alloc
 
-import "testing"
+import (
+	"testing"
+
+	"tieralloc/internal/config"
+	"tieralloc/tiers"
+)
 
 // forkThreads are two threads, of which the first forks.
 func forkThreads(t *testing.T) (mine, other *thread) {
@@ -92,7 +97,7 @@ func TestForkChild(t *testing.T) {
 }
 
 // TestForkAlone: the child of a process with one thread that makes no report writes neither counts
-// nor charges. Totals go on from the parent's.
+// nor charges, though libc may not know that it is one. Totals go on from the parent's.
 func TestForkAlone(t *testing.T) {
 	newWorld(t)
 	mine := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return 1e9 }}
@@ -101,8 +106,8 @@ func TestForkAlone(t *testing.T) {
 	base, scratch = lone, lone
 	for i, alone := range []bool{true, false} {
 		ForkChild(mine.token, ForkPrepare(mine.token), mine.h, alone)
-		if wrote := scratch != lone; base != lone || wrote == alone {
-			t.Fatalf("fork %d: figures at the fork %v, walked %v", i, base != lone, wrote)
+		if base != lone || scratch != lone {
+			t.Fatalf("fork %d: figures at the fork %v, walked %v", i, base != lone, scratch != lone)
 		}
 	}
 	base = Counts{}
@@ -118,6 +123,34 @@ func TestForkAlone(t *testing.T) {
 			r.BlocksTotalAlloc, r.BlocksLive)
 	}
 	mustBeSound(t)
+}
+
+// TestForkCharges: what another thread had charged and not yet mapped is not charged in the child.
+// Where all others have ended there is nothing of that kind, and nobody looks for it.
+func TestForkCharges(t *testing.T) {
+	for name, ended := range map[string]bool{"running": false, "ended": true} {
+		t.Run(name, func(t *testing.T) {
+			mine, other := forkThreads(t)
+			mustMalloc(t, mine, 100, 1000)
+			if ended {
+				Abandon(other.h)
+			}
+			tier := uintptr(config.TierNormal)
+			before := tiers.AccountOf(tier).Current
+			if !tiers.Admit(tier, 1<<20) {
+				t.Fatal("a megabyte is refused")
+			}
+			ForkChild(mine.token, ForkPrepare(mine.token), mine.h, false)
+			extra := tiers.AccountOf(tier).Current - before
+			if ended != (extra == 1<<20) {
+				t.Errorf("%d bytes more are charged in the child", extra)
+			}
+			if ended {
+				tiers.Release(tier, uintptr(extra))
+			}
+			mustBeSound(t)
+		})
+	}
 }
 
 // TestForkHolder: a signal handler that interrupted a holder of poolLock forks while another thread
