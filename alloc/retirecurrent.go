@@ -25,7 +25,7 @@ func (h *Heap) retireCurrent(p *Page) {
 		p.arm()
 		return
 	}
-	if h.sampled { // it serves one block in so many
+	if h.sampled { // such a page serves one block in so many
 		h.dropCurrent(p.class())
 		return
 	}
