@@ -93,37 +93,6 @@ func TestRetireInRotation(t *testing.T) {
 	sound(t)
 }
 
-// TestRetireSampled: the page of a sampled block does not take the place of the one that stays.
-func TestRetireSampled(t *testing.T) {
-	profiledWorld(t, 64<<10)
-	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
-	turn := func(n uintptr) {
-		b, _ := r.malloc(n)
-		give(t, r, b, false)
-	}
-	for range 40 {
-		turn(400 << 10)
-	}
-	kept := r.h.current(sizeclass.Of(400 << 10))
-	if kept == pageNone || !kept.allFree() {
-		t.Fatal("no page stays")
-	}
-	for samples := 0; samples < 10; {
-		turn(20 << 10)
-		if r.h.Thread.Sampled != 0 {
-			r.h.Thread.Sampled = 0
-			samples++
-			s := r.h.sampling(20 << 10)
-			if s == r.h || s.current(sizeclass.Of(20<<10)) != pageNone {
-				t.Error("the page of a sampled block stays")
-			}
-		}
-	}
-	if r.h.Thread.retiredHeap != r.h {
-		t.Error("the heap of sampled blocks has the page that became empty last")
-	}
-}
-
 // TestRetireSeveral: buffers of several sizes in turn stay with the fast path while they are small
 // together; more of them make each other's pages go to the pool.
 func TestRetireSeveral(t *testing.T) {

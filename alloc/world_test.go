@@ -36,7 +36,7 @@ func newWorld(tb testing.TB) {
 	pool, base, abandoned, heaps, stealNext = poolState{}, Counts{}, abandonedThreads{}, 0, 0
 	zeroPages = zeroState{}
 	alone.pages, alone.threads, tight, everyThread = 0, 0, 0, nil
-	summariesTorn, CountFromFork = false, false
+	summariesTorn, CountFromFork, withoutGuardPages = false, false, 0
 	limit.beyond, limit.share, limit.busy, limit.again = 0, 0, 0, 0
 	pressure.on, pressure.since, pressure.again, pressure.stalled, pressure.answer = 0, 0, 0, 0, 0
 	cgroup.System = "/nowhere" // what the machine lacks changes no test
