@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"math/bits"
-	"sync/atomic"
 	"unsafe"
 
 	"tieralloc/alloc/sizeclass"
@@ -144,40 +143,4 @@ func (t *granuleTable) give(u, k uintptr) {
 // touch.
 func memoryPages(at, end uintptr) uint16 {
 	return uint16(uint32(2)<<((end-1)>>raw.PageShift&15) - uint32(1)<<(at>>raw.PageShift&15))
-}
-
-// granuleClasses is more than there are classes of the blocks that lie in granules.
-const granuleClasses = 64
-
-// granuleIndex returns c, masked for a table of granuleClasses entries: see sizeclass.Index.
-func granuleIndex(c uintptr) uintptr { return c & (granuleClasses - 1) }
-
-// granuleCounts are corrections of the counts of blocks by class, for nurseries, whose pages count
-// granules as blocks of class 0. They are modulo 2^64.
-type granuleCounts struct {
-	allocs, frees [granuleClasses]uint64
-}
-
-// took corrects the counts of p for a block of k granules that was handed out.
-func (r *granuleCounts) took(p *Page, k uintptr) {
-	r.allocs[granuleIndex(sizeclass.Of(k*sizeclass.Granule))]++
-	r.allocs[0] -= uint64(k)
-	p.table().allocs += 1 - uint64(k)
-}
-
-// gave corrects them for a block that the page's owner has freed.
-func (r *granuleCounts) gave(p *Page, k uintptr) {
-	r.freed(k)
-	p.table().frees += 1 - uint64(k)
-}
-
-// gaveRemote corrects them for a block that another thread frees.
-func (r *granuleCounts) gaveRemote(p *Page, k uintptr) {
-	r.freed(k)
-	atomic.AddUint64(&p.table().remote, 1-uint64(k))
-}
-
-func (r *granuleCounts) freed(k uintptr) {
-	r.frees[granuleIndex(sizeclass.Of(k*sizeclass.Granule))]++
-	r.frees[0] -= uint64(k)
 }

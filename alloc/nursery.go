@@ -1,6 +1,8 @@
 package alloc
 
 import (
+	"sync/atomic"
+
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
@@ -215,4 +217,28 @@ func (t *Thread) trimNursery(p *Page) (bytes uintptr, ok bool) {
 		from = at + raw.Page
 	}
 	return bytes, true
+}
+
+// took corrects the counts of p for a block of k granules that was handed out.
+func (r *granuleCounts) took(p *Page, k uintptr) {
+	r.allocs[granuleIndex(sizeclass.Of(k*sizeclass.Granule))]++
+	r.allocs[0] -= uint64(k)
+	p.table().allocs += 1 - uint64(k)
+}
+
+// gave corrects them for a block that the page's owner has freed.
+func (r *granuleCounts) gave(p *Page, k uintptr) {
+	r.freed(k)
+	p.table().frees += 1 - uint64(k)
+}
+
+// gaveRemote corrects them for a block that another thread frees.
+func (r *granuleCounts) gaveRemote(p *Page, k uintptr) {
+	r.freed(k)
+	atomic.AddUint64(&p.table().remote, 1-uint64(k))
+}
+
+func (r *granuleCounts) freed(k uintptr) {
+	r.frees[granuleIndex(sizeclass.Of(k*sizeclass.Granule))]++
+	r.frees[0] -= uint64(k)
 }

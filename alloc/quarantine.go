@@ -85,33 +85,6 @@ func (q *quarantine) takeOut(i uintptr) uintptr {
 	return b
 }
 
-// discharge puts a block on its page's list after checking that it is still zero.
-func (h *Heap) discharge(b uintptr) {
-	p := Lookup(b)
-	if p == nil {
-		return
-	}
-	if k := h.Thread.Cache; k != nil && k.Last == b {
-		k.Last = 0
-	}
-	if l := p.canary(b); !canaryValid(b, l) || canaryState(l) != stateClean {
-		corrupt(&h.Thread.running, p, b, foundCanary)
-	}
-	if !blank(b, b+p.room()) {
-		corrupt(&h.Thread.running, p, b, foundFreed)
-	}
-	p.enlist(b)
-	freeInner(h, p, b)
-}
-
-// enlist gives a zeroed block the canary of a listed one, before it is put on a list.
-func (p *Page) enlist(b uintptr) {
-	p.setCanary(b, stateBusy, 0)
-	raw.Store(b, encodeLink(b, 0))
-	raw.Store(b+8, FreeKey)
-	p.setCanary(b, stateListed, 1)
-}
-
 // release returns all blocks of the thread's cache and quarantine to the pages.
 func (t *Thread) release() {
 	if t.Cache != nil {
@@ -123,13 +96,6 @@ func (t *Thread) release() {
 	}
 	for q.n != 0 {
 		t.Base.discharge(q.takeOut(q.n - 1))
-	}
-}
-
-// remember notes the block that the thread has allocated last.
-func (t *Thread) remember(b uintptr) {
-	if k := t.cache(); k != nil {
-		k.Given = b
 	}
 }
 

@@ -79,7 +79,7 @@ func (h *Heap) alignedProfiled(align, n, how uintptr) (b uintptr) {
 
 // told reports whether package profile is told of every free of a block of class c. Of such large
 // blocks many are sampled, and few lie in a page: two heaps would keep twice the memory, and a
-// block that grows would leave the pages that stay for it (retirecurrent.go).
+// block that grows would leave the pages that stay for it (retire.go).
 func told(c uintptr) bool { return c > sizeclass.LastShort }
 
 // sampling returns the heap for a sampled block of n bytes with the hint of h. A huge block needs

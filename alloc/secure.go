@@ -12,10 +12,10 @@ import (
 // the fast path of free accepts no block. The default mode pays nothing for this.
 //
 // A block is in a slot of its class. The slot ends in a canary, which holds the slot's state and a
-// check value; the bytes between block and canary are filled (canary.go). So a byte written after a
-// block is detected when the block is freed, and when a neighbour is checked (slot.go). Freed
-// blocks are zeroed and stay in quarantine, to be reused later in random order (quarantine.go).
-// From secureMax on a block is a mapping of its own between inaccessible memory (guardpages.go).
+// check value; the bytes between block and canary are filled (slot.go). So a byte written after a
+// block is detected when the block is freed, and when a neighbour is checked. Freed blocks are
+// zeroed and stay in quarantine, to be reused later in random order (quarantine.go). From secureMax
+// on a block is a mapping of its own between inaccessible memory (guardpages.go).
 //
 // None of this is cryptography: an attacker who can read the heap can forge a canary. It detects
 // bugs, and makes blind writes fail.
@@ -251,6 +251,13 @@ func (t *Thread) cache() *SecureCache {
 		t.Cache = k
 	}
 	return t.Cache
+}
+
+// remember notes the block that the thread has allocated last.
+func (t *Thread) remember(b uintptr) {
+	if k := t.cache(); k != nil {
+		k.Given = b
+	}
 }
 
 // open opens a bin to C. This is the first write to the bin's memory page.

@@ -125,6 +125,18 @@ type countsBySize struct {
 	granules granuleCounts // of blocks that threads without a heap have freed
 }
 
+// granuleClasses is more than there are classes of the blocks that lie in granules.
+const granuleClasses = 64
+
+// granuleIndex returns c, masked for a table of granuleClasses entries: see sizeclass.Index.
+func granuleIndex(c uintptr) uintptr { return c & (granuleClasses - 1) }
+
+// granuleCounts are corrections of the counts of blocks by class, for nurseries, whose pages count
+// granules as blocks of class 0. They are modulo 2^64.
+type granuleCounts struct {
+	allocs, frees [granuleClasses]uint64
+}
+
 // Indices of Heap.Calls beyond the functions' own (stats.Call…). The calls of malloc and free are
 // computed: each other function that allocates or frees counts its calls, and these counters count
 // calls that did not allocate or free exactly one block.
