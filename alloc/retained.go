@@ -59,9 +59,10 @@ func retain(start, n uintptr, placement uint32) {
 	addSegment(seg, p, start, n>>SliceShift, placement)
 	seg.mapAddr, seg.mapSize = start, n
 	if placements[placement&(placementSlots-1)].spans == config.HugeAuto {
-		raw.Discard(start, n)  // what huge pages have left in it and in its neighbours
-		if !seg.forbidHuge() { // a huge block may have asked for them
-			seg.pages = mixed
+		seg.pages = mixed // a huge block may have asked for huge pages
+		seg.dropLeft()
+		if seg.forbidHuge() {
+			seg.pages = systemPages
 		}
 	}
 	insertFree(p, spanClean)

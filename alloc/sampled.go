@@ -35,7 +35,7 @@ func (h *Heap) due(n uintptr) bool {
 	if n > maxRequest {
 		return false
 	}
-	h.until -= int64(profile.Unit(uint64(n)))
+	h.until -= int64(sizeclass.Rounded(n))
 	if h.until > 0 {
 		return false
 	}
@@ -214,7 +214,7 @@ func (h *Heap) dueOf(c uintptr) bool {
 	due := h.dueNext(c)
 	r := h.rationOf(c)
 	if r.left--; due {
-		r.left = profile.Blocks(int64(sizeclass.Size(c)))
+		r.draw(c)
 	}
 	return due
 }
@@ -224,9 +224,14 @@ func (h *Heap) dueNext(c uintptr) bool {
 	h.settle(c)
 	r := h.rationOf(c)
 	if r.left == 0 {
-		r.left = profile.Blocks(int64(sizeclass.Size(c)))
+		r.draw(c)
 	}
 	return r.left <= 1
+}
+
+// draw draws the number of blocks of class c up to and including the next one sampled.
+func (r *Ration) draw(c uintptr) {
+	r.left = profile.Blocks(int64(sizeclass.Size(c)))
 }
 
 // settle counts what was popped. In a forked child it draws anew. That is right at any time,

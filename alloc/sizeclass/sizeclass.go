@@ -61,6 +61,14 @@ func Size(c uintptr) uintptr {
 	return (9 + j) << ((k + 4) & 63)
 }
 
+// Rounded is the block size for n bytes: that of their class, and n above MaxSize.
+func Rounded(n uintptr) uintptr {
+	if n <= MaxSize {
+		return Size(Of(n))
+	}
+	return n
+}
+
 // Spread reports whether the blocks of class c, above 1 KiB, are spread over the sets of the
 // processor's caches: they lie Size+Line apart, an odd number of cache lines, and pages begin to
 // use their span at different lines of it (LeadIn). All these sizes are even numbers of lines, and

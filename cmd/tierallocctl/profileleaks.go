@@ -11,7 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
-	"tieralloc/stats/profile"
+	"tieralloc/alloc/sizeclass"
 )
 
 // A stack is a suspect if it meets three conditions.
@@ -76,7 +76,7 @@ func (l *leakFigures) sampled(period int64) float64 {
 	if period <= 1 {
 		return float64(l.blocks)
 	}
-	mean := profile.Unit(uint64(l.bytes / l.blocks))
+	mean := sizeclass.Rounded(uintptr(l.bytes / l.blocks))
 	return math.Round(float64(l.blocks) * -math.Expm1(-float64(mean)/float64(period)))
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // Samples are points on the line of all bytes ever allocated, a Poisson process of one point in
-// Rate bytes. A block that has n bytes of the line (Unit) is sampled if a point lies in them:
+// Rate bytes. A block counts with the bytes of its class (sizeclass.Rounded), so that the heap need
+// not know what was asked for. One of n bytes is sampled if a point lies in them:
 //
 //	P(n) = 1 - e^(-n/Rate)
 //
@@ -69,15 +70,8 @@ func logarithm(u uint64) float64 {
 }
 
 // Weight is how many blocks a sampled one of n bytes stands for.
-func Weight(n uint64) float64 { return 1 / chance(float64(Unit(n))/float64(Rate)) }
-
-// Unit is how many bytes of the line a block of n bytes has: those of its class. So the heap can
-// count blocks without knowing what was asked for.
-func Unit(n uint64) uint64 {
-	if n <= sizeclass.MaxSize {
-		return uint64(sizeclass.Size(sizeclass.Of(uintptr(n))))
-	}
-	return n
+func Weight(n uint64) float64 {
+	return 1 / chance(float64(sizeclass.Rounded(uintptr(n)))/float64(Rate))
 }
 
 // chance returns 1 - e^(-x), to 9 digits, for x >= 0. For a small x the difference would lose

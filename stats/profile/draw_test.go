@@ -38,7 +38,7 @@ func TestUnbiased(t *testing.T) {
 	for _, n := range []uint64{1, 16, 100, 4096, 10_000, 100_000, 8 << 20} {
 		const bytes = 400 << 20
 		blocks := bytes / n
-		unit := int64(Unit(n))
+		unit := int64(sizeclass.Rounded(uintptr(n)))
 		left, by, draw := Distance(), unit, Distance
 		if n <= sizeclass.MaxSize {
 			left, by, draw = Blocks(unit), 1, func() int64 { return Blocks(unit) }

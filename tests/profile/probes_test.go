@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/testlib"
-	"tieralloc/stats/profile"
 )
 
 // probe is what a note of the library says of a probe.
@@ -204,7 +204,7 @@ func compare(t *testing.T, hits []hit, steps []step) {
 			// the next hit may be of a later block at the address
 			if s.is != 0 && next("alloc", s.is) && hits[0].size == s.size {
 				h := hits[0]
-				unit := float64(profile.Unit(s.size))
+				unit := float64(sizeclass.Rounded(uintptr(s.size)))
 				w := float64(s.size) / -math.Expm1(-unit/probeRate)
 				if math.Abs(w-float64(h.weighted)) > 1 {
 					t.Errorf("step %d: %+v, but %d bytes stand for %f", i, h, s.size, w)
