@@ -45,7 +45,7 @@ type Page struct {
 	slices uint32
 	blocks uint32 // capacity in blocks
 	carved uint32 // bytes ever put to use, from Start on; the rest is untouched
-	zero   uint8  // not 0: what is not yet carved reads as zero; see pageblocks.go
+	zero   uint8  // not 0: what is not yet carved reads as zero; see freelists.go
 	state  uint8
 	pages  uint8  // of a huge block: systemPages, …
 	role   uint8  // roleNursery, roleCut, or 0
@@ -81,7 +81,7 @@ const (
 	OwnerZero = 2 // of blocks of 0 bytes: see zero.go
 	OwnerHuge = 4
 	OwnerFull = 1 // the page is on no list of its heap; the next free brings it back
-	// its class is warm: see fastpath.go. So the fast path knows without a test of the class
+	// its class is warm: see freelists.go. So the fast path knows without a test of the class
 	OwnerWarm = 8
 
 	ownerFlags = OwnerFull | OwnerWarm

@@ -58,7 +58,7 @@ static inline size_t ta_class(size_t n) // sizeclass.Of for n > 128
 	return (b - 6) * 8 + (m >> (b - 3) & 7);
 }
 
-// Pops a block from a thread-cache free list (alloc/fastpath.go), or returns NULL.
+// Pops a block from a thread-cache free list (alloc/freelists.go), or returns NULL.
 static inline void *ta_pop_cached(struct ta_cachelist *s)
 {
 	uint64_t *b = (uint64_t *)s->Head;

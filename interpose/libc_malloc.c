@@ -155,7 +155,7 @@ HOT EXPORT void *calloc(size_t a, size_t b)
 	return memset(p, 0, n);
 }
 
-// Pushes a block on the remote-free list of its page, as freeRemote of alloc/remotequeue.go does.
+// Pushes a block on the remote-free list of its page, as freeRemote of alloc/freelists.go does.
 // Returns 0 if the page's heap wants to be told, or if a summary may have to be settled.
 HOT static int push_remote(ta_page *pg, uint64_t *b)
 {
