@@ -310,21 +310,6 @@ func (s firstPart) giveBack(token, start, size, placement uintptr) {
 	giveBack(token, start+s.bytes, size-s.bytes, uint32(placement))
 }
 
-// blockElsewhere is how many of the first n bytes of a block of p lie in unmigratedIn.
-func (p *Page) blockElsewhere(n uintptr) uintptr {
-	if p.Owner != OwnerHuge {
-		return 0
-	}
-	gap := uintptr(p.Gap)
-	return p.elsewhere(gap+n) - p.elsewhere(gap)
-}
-
-// blockTiers returns how many of the first n bytes of a block of p lie in the tier that is returned
-// with them. The others lie in the tier rest.
-func (p *Page) blockTiers(n uintptr) (there, tier, rest uintptr) {
-	return p.blockElsewhere(n), tierOf(p.unmigratedIn), tierOf(p.placement)
-}
-
 // parted returns how many of the first n bytes of a huge block lie in the tier of the first byte,
 // and the placement of these. The block has no part map, and is in use or was just freed.
 func (p *Page) parted(n uintptr) firstPart {

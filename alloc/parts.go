@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -96,15 +97,6 @@ func (m *partMap) run(i, size uintptr) uintptr {
 		i++
 	}
 	return min((i+1)<<(m.shift&63), size)
-}
-
-// elsewhere is how many of the first n bytes of a huge block, in use or just freed, lie in
-// unmigratedIn.
-func (p *Page) elsewhere(n uintptr) uintptr {
-	if m := p.parts(); m != nil {
-		return m.within(n)
-	}
-	return min(n, uintptr(p.done)<<SliceShift)
 }
 
 // placementAt is where the byte at an offset of a huge block lies.
@@ -306,6 +298,32 @@ func (p *Page) movePart(token uintptr, m *partMap, i uintptr) (reached uintptr, 
 	tiers.Moved(tierOf(from), reached/raw.Page, (n-reached)/raw.Page)
 	return reached, stayed == 0
 }
+
+// DescriptorSize is the size of a span's descriptor, for readers of another process's heap.
+const DescriptorSize = unsafe.Sizeof(Page{})
+
+// Extent says where the span of a copied descriptor lies: the bytes from start to cut in one tier,
+// those from cut to end in another. The copy may be of anything; the answer is then of no use, but
+// start ≤ cut ≤ end.
+func Extent(descriptor *[DescriptorSize]byte) (start, cut, end, first, rest uintptr) {
+	p := (*Page)(unsafe.Pointer(descriptor))
+	size, part := p.bytes(), firstPart{placement: p.placement}
+	switch p.state {
+	case spanHuge, spanHugeCached, spanHugeAlone:
+		size = p.Size & mapMask
+	}
+	if p.state == spanHuge {
+		part = p.parted(size)
+	}
+	start = p.spanStart() & mapMask
+	cut = start + min(part.bytes, size)
+	return start, cut, start + size, known(part.placement), known(p.placement)
+}
+
+const mapMask = RootEntries<<RootShift - 1
+
+// known is the tier of a placement that may be none.
+func known(placement uint32) uintptr { return min(tierOf(placement), uintptr(config.TierSlow)) }
 
 // PartMapOf is the address of the part map of a copied descriptor, or 0.
 func PartMapOf(descriptor *[DescriptorSize]byte) uintptr {

@@ -3,7 +3,6 @@ package alloc
 import (
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
@@ -27,32 +26,6 @@ func tierOf(placement uint32) uintptr {
 	}
 	return uintptr(placement) & (placementSlots - 1)
 }
-
-// DescriptorSize is the size of a span's descriptor, for readers of another process's heap.
-const DescriptorSize = unsafe.Sizeof(Page{})
-
-// Extent says where the span of a copied descriptor lies: the bytes from start to cut in one tier,
-// those from cut to end in another. The copy may be of anything; the answer is then of no use, but
-// start ≤ cut ≤ end.
-func Extent(descriptor *[DescriptorSize]byte) (start, cut, end, first, rest uintptr) {
-	p := (*Page)(unsafe.Pointer(descriptor))
-	size, part := p.bytes(), firstPart{placement: p.placement}
-	switch p.state {
-	case spanHuge, spanHugeCached, spanHugeAlone:
-		size = p.Size & mapMask
-	}
-	if p.state == spanHuge {
-		part = p.parted(size)
-	}
-	start = p.spanStart() & mapMask
-	cut = start + min(part.bytes, size)
-	return start, cut, start + size, known(part.placement), known(p.placement)
-}
-
-const mapMask = RootEntries<<RootShift - 1
-
-// known is the tier of a placement that may be none.
-func known(placement uint32) uintptr { return min(tierOf(placement), uintptr(config.TierSlow)) }
 
 // Beside the program's hints there is one for each tier: of blocks that share their span
 // and that ta_move has put there. Nothing but the hard cap decides about them.
@@ -245,6 +218,30 @@ func settle(p *Page) bool {
 	tiers.Release(tierOf(p.unmigratedIn), unmigrated)
 	p.unmigrated = 0
 	return true
+}
+
+// blockTiers returns how many of the first n bytes of a block of p lie in the tier that is returned
+// with them. The others lie in the tier rest.
+func (p *Page) blockTiers(n uintptr) (there, tier, rest uintptr) {
+	return p.blockElsewhere(n), tierOf(p.unmigratedIn), tierOf(p.placement)
+}
+
+// blockElsewhere is how many of the first n bytes of a block of p lie in unmigratedIn.
+func (p *Page) blockElsewhere(n uintptr) uintptr {
+	if p.Owner != OwnerHuge {
+		return 0
+	}
+	gap := uintptr(p.Gap)
+	return p.elsewhere(gap+n) - p.elsewhere(gap)
+}
+
+// elsewhere is how many of the first n bytes of a huge block, in use or just freed, lie in
+// unmigratedIn.
+func (p *Page) elsewhere(n uintptr) uintptr {
+	if m := p.parts(); m != nil {
+		return m.within(n)
+	}
+	return min(n, uintptr(p.done)<<SliceShift)
 }
 
 // Huge pages, by TA_HUGEPAGES. A tier of transparent ones (thp) is charged, and
