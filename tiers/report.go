@@ -43,6 +43,20 @@ func shownCap(limit uint64) uint64 {
 	return limit
 }
 
+// Account is the memory of a tier as the control plane sees it.
+type Account struct {
+	First      uintptr // the first of the tiers with this memory
+	Current    uint64  // bytes
+	Soft, Hard uint64  // bytes; ^0: no cap
+}
+
+// AccountOf returns the account of a tier, with the soft cap for its charge as it is now.
+func AccountOf(tier uintptr) Account {
+	a := memory(tier)
+	return Account{First: of(tier).account, Current: atomic.LoadUint64(&a.current),
+		Soft: a.softNow(), Hard: a.hardNow()}
+}
+
 // ForkChild starts the counts of a forked child, which has the memory of its parent and has done
 // nothing yet. Precondition: the process has one thread.
 func ForkChild() {

@@ -1,8 +1,6 @@
 package tiers
 
 import (
-	"sync/atomic"
-
 	"tieralloc/internal/config"
 	"tieralloc/throttle"
 )
@@ -88,12 +86,6 @@ func Followable() bool {
 	}
 	return false
 }
-
-// FollowByAge has spans move as with TA_ON_SOFTCAP=demote, because their use cannot be seen.
-func FollowByAge() { atomic.StoreUint32(&policy.migrating, 1) }
-
-// Follow ends FollowByAge.
-func Follow() { atomic.StoreUint32(&policy.migrating, 0) }
 
 // at is the state of tier t. Precondition: t is a tier.
 func at(t uintptr) *tier { return &tiers[t&slotMask] }
