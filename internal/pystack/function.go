@@ -33,7 +33,7 @@ func (t *Table) frameOf(c *code, frame, at, instr uintptr) uint32 {
 		t.codeBytes = basic
 	}
 	sum := c.sum(t.minor)
-	p := &t.places[mix(sum^uint64(at)^mix(uint64(instr)))&(placeMax-1)]
+	p := t.place(mix(sum ^ uint64(at) ^ mix(uint64(instr))))
 	if p.frame != 0 && p.code == at && p.instr == instr && p.sum == sum {
 		return p.frame
 	}
@@ -45,6 +45,11 @@ func (t *Table) frameOf(c *code, frame, at, instr uintptr) uint32 {
 	t.full = t.full || n == 0
 	p.code, p.instr, p.sum, p.frame = at, instr, sum, n
 	return n
+}
+
+// place returns the place for a hash. As many as there are rows of frames are in use.
+func (t *Table) place(h uint64) *place {
+	return &t.places[h&uint64(max(t.frames.rows, rowsLeast)-1)&(placeMax-1)]
 }
 
 // functionOf returns the number of the function of a code object, or 0 if the table is full.

@@ -49,13 +49,18 @@ func TestNoStack(t *testing.T) {
 	}
 }
 
-// TestFull: a full table of pairs knows those that it has, and has room after Clear.
+// TestFull: a full table of pairs knows those that it has, and has room after Clear. Until then it
+// has no more rows than suit its pairs.
 func TestFull(t *testing.T) {
 	table := newTable()
-	for range 2 {
+	for round := range 2 {
 		for i := range uint32(PairMax) {
 			if n := table.calls.number(i, 1+i%7); n != i+1 {
 				t.Fatalf("%d: %d", i, n)
+			}
+			p := &table.calls
+			if round == 0 && (2*p.n > p.rows || p.rows > max(4*p.n, rowsLeast)) {
+				t.Fatalf("%d pairs, %d rows", p.n, p.rows)
 			}
 		}
 	}
@@ -68,6 +73,15 @@ func TestFull(t *testing.T) {
 	table.Clear()
 	if n := table.calls.number(0, 9); n != 1 || table.Calls() != 1 {
 		t.Errorf("%d", n)
+	}
+	rows := 0
+	for _, n := range table.calls.at {
+		if n != 0 {
+			rows++
+		}
+	}
+	if rows != 1 {
+		t.Errorf("%d rows after Clear", rows)
 	}
 }
 

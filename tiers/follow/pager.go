@@ -91,7 +91,7 @@ func (p *Pager) Plan(regions []Pages, limit, budget uint64, now time.Duration) [
 		}
 		outs = append(outs, Out{i, cause})
 	}
-	slices.SortFunc(outs, func(a, b Out) int { return p.compare(regions, a, b) })
+	slices.SortStableFunc(outs, func(a, b Out) int { return p.compare(regions, a, b) })
 	sum := uint64(0)
 	for i, o := range outs {
 		if sum >= excess {

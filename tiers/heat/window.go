@@ -184,7 +184,7 @@ func (w *window) hottest(regions []Range) (share, all float64) {
 			return p.sample <= w.samples-forgetEvery
 		})
 	}
-	slices.SortFunc(w.order, func(a, b ranked) int { return cmp.Compare(b.before, a.before) })
+	slices.SortStableFunc(w.order, func(a, b ranked) int { return cmp.Compare(b.before, a.before) })
 	var tenth tally
 	for _, r := range w.order {
 		pages := min(r.pages, sum.pages/10-tenth.pages)
