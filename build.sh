@@ -13,8 +13,8 @@ version=$(sed -n 's/^const Number = "\(.*\)"$/\1/p' internal/version/version.go)
 soname=libtieralloc.so.${version%%.*}
 
 # The Go that is downloaded where there is none or an older one, with its checksum.
-go_download=golang.org/toolchain@v0.0.1-go1.26.8.linux-amd64
-go_checksum=h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=
+go_download=golang.org/toolchain@v0.0.1-go1.26.11.linux-amd64
+go_checksum=h1:KyINmJ/FQdKRmDYGuTAAXkumyeR2DyUlSNHZj7XaLFg=
 
 # The version is pinned so that a lint result depends on the source alone.
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
