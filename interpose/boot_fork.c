@@ -18,15 +18,28 @@ static long recorded_pid;
 // is recursive. A libc without these functions does not lock the list in fork.
 extern char __libc_single_threaded __attribute__((weak));
 
+static struct { // in the order of list_names
+	void (*lock)(void), (*unlock)(void), (*reset)(void);
+} list;
+
 static TLS uintptr_t fork_taken;
 static TLS int fork_listed, fork_alone;
+
+// Two threads may find them at the same time, because they store the same values.
+HOT static int find_list(void)
+{
+	static const ta_symbol_name list_names[] HOT_DATA = {
+		"_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock"};
+	ta_symbols_own(&list, list_names, sizeof list_names / sizeof *list_names);
+	return list.lock != NULL && list.unlock != NULL && list.reset != NULL;
+}
 
 HOT static void fork_prepare(void)
 {
 	fork_alone = &__libc_single_threaded != NULL && __libc_single_threaded;
-	fork_listed = !fork_alone && ta_own.list_lock && ta_own.list_unlock && ta_own.list_resetlock;
+	fork_listed = !fork_alone && find_list();
 	if (fork_listed) {
-		ta_own.list_lock();
+		list.lock();
 		TA_LOCK_TAKEN(TA_LOCK_STDIO, 0);
 	}
 	fork_taken = ta_go_fork_prepare(ta_token(), fork_alone);
@@ -37,7 +50,7 @@ HOT static void fork_parent(void)
 	ta_go_fork_parent(fork_taken);
 	if (fork_listed) {
 		TA_LOCK_RELEASES(TA_LOCK_STDIO);
-		ta_own.list_unlock();
+		list.unlock();
 	}
 }
 
@@ -62,7 +75,7 @@ HOT static void fork_child(void)
 		ta_torn = 1;
 	if (fork_listed) {
 		TA_LOCK_RELEASES(TA_LOCK_STDIO);
-		ta_own.list_resetlock(); // glibc does the same in a process with several threads
+		list.reset(); // glibc does the same in a process with several threads
 	}
 	child_began();
 }

@@ -67,9 +67,9 @@ HOT static void boot_once(void)
 	if (ta_flags.RulesByCaller)
 		ta_rules_begin();
 	ta_libc_mark();
-	ta_libc_resolve();
 	ta_thread_init();
 	if (ta_flags.Pass) {
+		ta_libc_resolve();
 		if (!ta_flags.Disabled)
 			watch();
 		__atomic_store_n(&ta_mode, TA_PASS, __ATOMIC_RELEASE);

@@ -4,10 +4,10 @@
 // leaves by a tail jump, and libc sees the program's own call. A name that does not begin with "cu"
 // costs six instructions.
 
-TA_NEXT_DLSYM = 24 // offset in ta_next (libc_symbol.h)
+TA_NEXT_DLSYM = 24 // offset in ta_next_table (libc_symbol.h)
 
+	.hidden	ta_next_table
 	.hidden	ta_next
-	.hidden	ta_symbols_resolve
 	.hidden	ta_cuda_has
 	.hidden	ta_cuda_dlsym
 	.section	.text.hot, "ax", @progbits
@@ -16,7 +16,7 @@ TA_NEXT_DLSYM = 24 // offset in ta_next (libc_symbol.h)
 	.type	dlsym, @function
 dlsym:
 	.cfi_startproc
-	movq	ta_next+TA_NEXT_DLSYM(%rip), %rax
+	movq	ta_next_table+TA_NEXT_DLSYM(%rip), %rax
 	testq	%rax, %rax
 	jz	.Lfirst
 	cmpb	$'c', (%rsi)
@@ -33,7 +33,7 @@ dlsym:
 	.cfi_adjust_cfa_offset 8
 	subq	$8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call	ta_symbols_resolve
+	call	ta_next
 	addq	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	popq	%rsi
@@ -59,7 +59,7 @@ dlsym:
 	.cfi_adjust_cfa_offset -8
 	testl	%eax, %eax
 	jnz	ta_cuda_dlsym
-	movq	ta_next+TA_NEXT_DLSYM(%rip), %rax
+	movq	ta_next_table+TA_NEXT_DLSYM(%rip), %rax
 	jmp	*%rax
 	.cfi_endproc
 	.size	dlsym, . - dlsym

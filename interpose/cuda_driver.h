@@ -25,7 +25,10 @@ int ta_cuda_find(void);
 void ta_cuda_load(void);
 
 // dlsym that never returns the library's versions of functions.
-static inline void *ta_dlsym(void *handle, const char *name) { return ta_next.dlsym(handle, name); }
+static inline void *ta_dlsym(void *handle, const char *name)
+{
+	return ta_next()->dlsym(handle, name);
+}
 
 // The driver's function, or NULL.
 #define TA_CUDA_REAL(name) (ta_cuda_find() ? ta_cu.name : NULL)

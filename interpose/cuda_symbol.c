@@ -19,7 +19,7 @@ static void *symbol_in(const char *object, const char *name)
 	if (lib == NULL)
 		return NULL;
 	void *f = ta_dlsym(lib, name);
-	ta_next.dlclose(lib);
+	ta_next()->dlclose(lib);
 	return f;
 }
 

@@ -106,11 +106,10 @@ HOT uintptr_t ta_by_caller(void *address)
 
 EXPORT int dlclose(void *handle)
 {
-	ta_symbols_resolve();
 	if (ta_flags.Disabled)
-		return ta_next.dlclose(handle);
+		return ta_next()->dlclose(handle);
 	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
-	int result = ta_next.dlclose(handle);
+	int result = ta_next()->dlclose(handle);
 	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE);
 	return result;
 }
@@ -130,10 +129,9 @@ static void renamed(void)
 // thread takes effect a little later.
 EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
-	ta_symbols_resolve();
 	if (!ta_flags.RulesByThread)
-		return ta_next.setname(thread, name);
-	int error = ta_next.setname(thread, name);
+		return ta_next()->setname(thread, name);
+	int error = ta_next()->setname(thread, name);
 	if (thread == TA_RARE(pthread_self)())
 		renamed();
 	return error;
@@ -146,11 +144,10 @@ EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long 
 
 int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
-	ta_symbols_resolve();
 	ta_notice(SYS_prctl, option);
 	if (!ta_flags.RulesByThread || option != PR_SET_NAME)
-		return ta_next.prctl(option, a, b, c, d);
-	int result = ta_next.prctl(option, a, b, c, d);
+		return ta_next()->prctl(option, a, b, c, d);
+	int result = ta_next()->prctl(option, a, b, c, d);
 	if (ta_thread_is_ours())
 		renamed();
 	return result;

@@ -68,7 +68,7 @@ static void *cxx(const char *name)
 		void *lib = dlopen("libstdc++.so.6", RTLD_NOLOAD | RTLD_LAZY);
 		if (lib != NULL) {
 			f = dlsym(lib, name);
-			ta_next.dlclose(lib); // others keep it
+			ta_next()->dlclose(lib); // others keep it
 		}
 	}
 	return f;

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include "boot.h"
+#include "libc_malloc.h"
 #include "libc_symbol.h"
 #include "process_lock.h"
 #include "syscall.h"
@@ -53,6 +54,7 @@ static int redirect(void)
 		"__libc_calloc", "__libc_realloc", "__libc_memalign", "__libc_valloc", "__libc_pvalloc"};
 	const struct ta_symbols *libc = ta_libc_symbols();
 	int prot = protection(libc);
+	ta_libc_resolve(); // libc's own are not found any more
 	if (!protect(libc, prot | PROT_WRITE))
 		return 0;
 	for (size_t i = 0; i < sizeof family / sizeof *family; i++)

@@ -1,31 +1,32 @@
 // dlopen and dlmopen. libc takes the caller, whose search path counts, from the return address,
 // so both leave by a tail jump. RTLD_DEEPBIND is looked at first (libc_deepbind.c).
 
-	.hidden	ta_next
+	.hidden	ta_next_table
 	.hidden	ta_deepbind
-	.hidden	ta_symbols_resolve
+	.hidden	ta_next
 	.section	.text.hot, "ax", @progbits
 
 RTLD_DEEPBIND = 8
 
-// flags and its low byte are the registers of the argument; at is where ta_next has the function.
+// flags and its low byte are the registers of the argument; at is the function's offset in
+// ta_next_table.
 	.macro	define_open name, flags, flags8, at
 	.p2align 4
 	.globl	\name
 	.type	\name, @function
 \name:
 	.cfi_startproc
-	movq	ta_next+\at(%rip), %rax
+	movq	ta_next_table+\at(%rip), %rax
 	testq	%rax, %rax
 	jz	1f
 	testb	$RTLD_DEEPBIND, \flags8
 	jnz	2f
 	jmp	*%rax
-1:	call_keeping_args	ta_symbols_resolve
+1:	call_keeping_args	ta_next
 	jmp	\name
 2:	call_keeping_args	ta_deepbind
 	testl	%eax, %eax
-	movq	ta_next+\at(%rip), %rax
+	movq	ta_next_table+\at(%rip), %rax
 	jnz	3f
 	andl	$~RTLD_DEEPBIND, \flags
 3:	jmp	*%rax

@@ -25,14 +25,19 @@ HOT void ta_libc_mark(void) { first_break = program_break(); }
 
 // Finds the functions for blocks of others, which serve all calls while the library passes
 // everything on: those of the next library or, if the program has a malloc of its own, those of the
-// program. It runs at boot, because libc's symbols may lead to ours later (libc_deepbind.c).
+// program. It does so before libc's symbols lead to ours (libc_deepbind.c). Two threads may find
+// them at the same time, because they store the same values.
 HOT void ta_libc_resolve(void)
 {
 	static const ta_symbol_name names[] HOT_DATA = {
 		"malloc", "free", "calloc", "realloc", "memalign", "malloc_usable_size"};
 	enum { N = sizeof names / sizeof *names };
 	_Static_assert(sizeof ta_libc == N * sizeof(void *), "one name each");
+	static int known;
+	if (__atomic_load_n(&known, __ATOMIC_ACQUIRE))
+		return;
 	(ta_guest ? ta_symbols_others : ta_symbols_next)(&ta_libc, names, N);
+	__atomic_store_n(&known, 1, __ATOMIC_RELEASE);
 }
 
 // Whether p looks like a block that libc mapped for itself or cut from the heap of
@@ -63,6 +68,7 @@ int ta_libc_has(void *p)
 		return 0;
 	if (!ta_guest && !(a >= first_break && a < program_break()) && !libc_chunk(a))
 		return 0;
+	ta_libc_resolve();
 	return ta_libc.free != NULL;
 }
 

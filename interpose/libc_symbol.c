@@ -22,7 +22,7 @@ HOT static void *fill(void *to, int byte, size_t n)
 }
 
 struct ta_own ta_own;
-struct ta_next ta_next;
+struct ta_next ta_next_table;
 
 // Calls that the compiler makes by these names, here and in C of cgo, do not bind to another
 // library.
@@ -183,9 +183,7 @@ HOT void ta_symbols_before(void *table, const ta_symbol_name *names, size_t n)
 HOT static void resolve_own(void)
 {
 	static const ta_symbol_name own_names[] HOT_DATA = {"memcpy", "memset", "pthread_key_create",
-		"pthread_key_delete", "pthread_setspecific", "__register_atfork", "__cxa_atexit",
-		"__cxa_at_quick_exit", "_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock",
-		"getauxval"};
+		"pthread_key_delete", "pthread_setspecific", "__register_atfork", "getauxval"};
 	enum { N = sizeof own_names / sizeof *own_names };
 	_Static_assert(sizeof ta_own == N * sizeof(void *), "one name each");
 	struct ta_own own = {0};
@@ -193,14 +191,27 @@ HOT static void resolve_own(void)
 	ta_own = own;
 }
 
-HOT static void resolve_next(void)
+HOT void ta_symbols_own(void *table, const ta_symbol_name *names, size_t n)
 {
-	static const ta_symbol_name next_names[] HOT_DATA = {
-		"dlopen", "dlmopen", "dlclose", "dlsym", "prctl", "pthread_setname_np", "_exit"};
-	enum { N = sizeof next_names / sizeof *next_names };
-	_Static_assert(sizeof ta_next == N * sizeof(void *), "one name each");
-	ta_symbols_next(&ta_next, next_names, N);
-	fill_in((void **)&ta_next, next_names, N, &libc_symbols);
+	ta_symbols_resolve();
+	fill_in(table, names, n, &libc_symbols);
+}
+
+// Two threads may fill it in at the same time, because they store the same values.
+HOT const struct ta_next *ta_next(void)
+{
+	static const ta_symbol_name names[] HOT_DATA = {
+		"dlopen", "dlmopen", "dlclose", "dlsym", "prctl", "pthread_setname_np"};
+	enum { N = sizeof names / sizeof *names };
+	_Static_assert(sizeof ta_next_table == N * sizeof(void *), "one name each");
+	static int known;
+	if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) {
+		ta_symbols_resolve();
+		ta_symbols_next(&ta_next_table, names, N);
+		fill_in((void **)&ta_next_table, names, N, &libc_symbols);
+		__atomic_store_n(&known, 1, __ATOMIC_RELEASE);
+	}
+	return &ta_next_table;
 }
 
 static int (*vdso_clock)(int, int64_t time[2]);
@@ -238,7 +249,7 @@ HOT uintptr_t ta_auxv(uintptr_t type) { return ta_own.getauxval(type); }
 
 HOT void ta_symbols_resolve(void)
 {
-	if (LIKELY(ta_next.dlsym != NULL))
+	if (LIKELY(ta_own.getauxval != NULL))
 		return;
 	if (!find_objects()) {
 		ta_say("tieralloc: the program's libc.so.6 was not found\n");
@@ -246,6 +257,5 @@ HOT void ta_symbols_resolve(void)
 			ta_sys4(SYS_exit_group, 127, 0, 0, 0);
 	}
 	resolve_own();
-	resolve_next();
 	resolve_clock();
 }

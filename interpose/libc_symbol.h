@@ -1,11 +1,16 @@
-// Functions of other objects that the library calls. They are found once, at boot, without the
-// loader's functions.
+// Functions of other objects that the library calls. They are found once, without the loader's
+// functions: at boot those that every process calls, others when the first call needs them, because
+// each search reads pages of libc that a short process would not.
 #ifndef TA_LIBC_SYMBOL_H
 #define TA_LIBC_SYMBOL_H
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "elf_symbol.h"
+
+// A name in a table. The names are arrays, because a pointer to each would be a relocation in every
+// process.
+typedef char ta_symbol_name[24];
 
 // libc's own functions. malloc, free, boot, exit and fork call no others: a function that another
 // library puts in their place may allocate, or need a start-up that has not happened yet.
@@ -16,31 +21,32 @@ struct ta_own { // in the order of own_names
 	int (*key_delete)(pthread_key_t);
 	int (*setspecific)(pthread_key_t, const void *);
 	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
-	int (*cxa_atexit)(void (*)(void *), void *, void *);
-	int (*cxa_at_quick_exit)(void (*)(void *), void *);
-	// NULL where libc has none
-	void (*list_lock)(void), (*list_unlock)(void), (*list_resetlock)(void);
 	unsigned long (*getauxval)(unsigned long);
 };
 extern struct ta_own ta_own;
+
+// Fills the empty places of a table of n functions with those of libc that it has.
+void ta_symbols_own(void *table, const ta_symbol_name *names, size_t n);
 
 // The clock of the kernel in nanoseconds, read through the vDSO if there is one.
 uint64_t ta_clock(int clock);
 
 // The functions that ours of the same names pass on to: those of the next library, as RTLD_NEXT
 // finds it.
-struct ta_next { // in the order of next_names
+struct ta_next { // in the order of names in ta_next
 	void *(*dlopen)(const char *, int);
 	void *(*dlmopen)(long, const char *, int);
 	int (*dlclose)(void *);
 	void *(*dlsym)(void *, const char *);
 	int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
 	int (*setname)(pthread_t, const char *);
-	void (*exit)(int);
 };
-extern struct ta_next ta_next;
+extern struct ta_next ta_next_table;
 
-// Fills in both tables, the first time: at boot, or before that in a constructor of another object.
+// Returns the table, which it fills in the first time.
+const struct ta_next *ta_next(void);
+
+// Fills in ta_own, the first time: at boot, or before that in a constructor of another object.
 void ta_symbols_resolve(void);
 
 // The function of that name in the next library that has it, as RTLD_NEXT finds it, or NULL.
@@ -61,10 +67,6 @@ int ta_symbols_ours(const void *handle);
 
 // Whether the library is searched before libc: preloaded or linked, not loaded by dlopen.
 int ta_symbols_in_front(void);
-
-// A name in a table. The names are arrays, because a pointer to each would be a relocation in every
-// process.
-typedef char ta_symbol_name[24];
 
 // Fill the empty places of a table of n functions, each object's at once: from the next libraries,
 // as ta_symbol_next; from all objects of the program but this library; or from those that are

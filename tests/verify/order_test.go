@@ -69,7 +69,7 @@ func TestOrder(t *testing.T) {
 	d, b := f.Section(".dynamic"), f.Section(".data.near")
 	for at, o := range img.objects {
 		switch o.Name {
-		case "libc_symbols", "ta_own", "ta_next", "tables_made":
+		case "libc_symbols", "ta_own", "ta_next_table", "tables_made":
 			if !onePage(d.Addr, at+o.Size) {
 				t.Errorf("%s is at %#x, .dynamic at %#x", o.Name, at, d.Addr)
 			}
