@@ -56,8 +56,8 @@ func TestSpanOfHuge(t *testing.T) {
 func TestHugeInSpan(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
-	pool.feedback.wanted = wantedLeast // nothing is purged
 	a := get(t, h, 9*mib)
+	pool.feedback.wanted = uintptr(pool.count.peak) // nothing is purged
 	p := Lookup(a)
 	if p.state != spanInUse || p.usable(a) < 9*mib || pool.count.huge[1].allocs != 1 {
 		t.Fatalf("state %d, %d bytes", p.state, p.usable(a))

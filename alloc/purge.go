@@ -23,10 +23,9 @@ import (
 // they are not wanted. So only a program that has gone through such a cycle keeps more when it
 // falls silent.
 //
-//	feedback.wanted <= max(wantedLeast, threadCount*wantedByThread, peak/wantedShare)
+//	feedback.wanted <= peak
 //
-// The peak counts for programs whose garbage collector frees much at once, in turn with allocating
-// as much (R).
+// That is all the heap for programs that free most of it and allocate as much again, in turn.
 //
 // Likewise high-water trim spares what it has purged too soon, once there is more than one thread.
 //
@@ -39,10 +38,6 @@ const (
 	reserveShare = 8
 	graceShare   = 16 // of PurgeDelay
 	graceBytes   = 24 << 20
-
-	wantedLeast    = 64 << 20
-	wantedByThread = 16 << 20
-	wantedShare    = 2 // of the peak of the heap
 
 	trimWantedShare = 16
 )
@@ -72,7 +67,7 @@ func faulted(now uint64, n uintptr) {
 //
 //go:noinline
 func missed(now uint64, n uintptr) {
-	pool.feedback.missed(now, n, wantedMost())
+	pool.feedback.missed(now, n, uintptr(pool.count.peak))
 	pool.trimFeedback.missed(now, n, trimWantedMost())
 }
 
@@ -83,10 +78,6 @@ func (f *purgeFeedback) missed(now uint64, n, most uintptr) {
 	n = min(n, f.purged)
 	f.purged -= n
 	f.wanted = min(f.wanted+n, most)
-}
-
-func wantedMost() uintptr {
-	return max(wantedLeast, pool.threadCount*wantedByThread, uintptr(pool.count.peak)/wantedShare)
 }
 
 func trimWantedMost() uintptr { return uintptr(pool.count.peak) / trimWantedShare }

@@ -115,10 +115,13 @@ func TestPurgeSpared(t *testing.T) {
 }
 
 // TestPurgeFeedback: memory that is purged for its amount and wanted again stays from then on,
-// until it is not wanted for the delay; up to wantedMost.
+// until it is not wanted for the delay; all of a heap, if need be.
 func TestPurgeFeedback(t *testing.T) {
-	for threads, bytes := range map[uintptr]uint64{1: 4 * minReserve,
-		8: graceBytes + 4*minReserve} {
+	for _, c := range []struct {
+		threads uintptr
+		bytes   uint64
+	}{{1, 4 * minReserve}, {1, 200 << 20}, {8, graceBytes + 4*minReserve}} {
+		threads, bytes := c.threads, c.bytes
 		newWorld(t)
 		var h *Heap
 		for i := range threads {

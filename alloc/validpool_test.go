@@ -156,8 +156,8 @@ func (v *inspection) freeSpanSets() (dirty uintptr) {
 		dirty += binned
 	}
 	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, pool.dirtyBytes)
-	v.want(pool.feedback.wanted <= wantedMost(),
-		"%d bytes are wanted, with %d threads", pool.feedback.wanted, pool.threadCount)
+	v.want(pool.feedback.wanted <= uintptr(pool.count.peak),
+		"%d bytes are wanted, at a peak of %d", pool.feedback.wanted, pool.count.peak)
 	v.want(pool.trimFeedback.wanted <= trimWantedMost(),
 		"%d bytes are wanted after trims, at a peak of %d", pool.trimFeedback.wanted,
 		pool.count.peak)
