@@ -20,9 +20,13 @@ extern struct ta_flags ta_flags;
 // addresses.
 extern uint64_t ta_unloads;
 
-// Notices a system call that prepares a filter of system calls, or that must be made before there
-// are other threads (libc_filter.c). option is the first argument.
-void ta_notice(long number, long option);
+// Notices a system call that prepares or sets a filter of system calls, or that must be made before
+// there are other threads (libc_filter.c). option is the first argument. mode and program are the
+// second and the third one.
+void ta_notice(long number, long option, long mode, const void *program);
+
+// Writes now, and not again, what would be written at exit (boot_exit.c).
+void ta_report_last(void);
 
 // Enter and leave the slow path (boot_thread.c).
 ta_heap *ta_enter(void);

@@ -4,13 +4,21 @@
 #include "exports.h"
 #include "libc_symbol.h"
 
-HOT static void report(void)
+// Returns whether there was a report to write.
+HOT static int report(void)
 {
 	if (LIKELY(!ta_flags.Reports) || !ta_thread_is_ours())
-		return;
+		return 0;
 	int saved = errno;
 	ta_go_report(ta_token());
 	errno = saved;
+	return 1;
+}
+
+void ta_report_last(void)
+{
+	if (report())
+		ta_flags.Reports = 0;
 }
 
 HOT static void report_at_exit(void *unused)

@@ -26,8 +26,14 @@ static void set_python(struct ta_stack *s, const struct ta_python *p)
 	s->PythonMinor = p->minor;
 }
 
+// Where the profile has been written for the last time (ta_report_last), a filter of system calls
+// may forbid those of a walk.
 NOINLINE void ta_sample_note(ta_heap *h)
 {
+	if (UNLIKELY(!ta_flags.Reports)) {
+		h->Thread->Sampled = 0;
+		return;
+	}
 	struct ta_stack *s = (struct ta_stack *)ta_go_sample_begin((uintptr_t)h);
 	if (s == NULL)
 		return;

@@ -43,7 +43,7 @@ type Flags struct {
 	Pass          uint32 // malloc and its like pass to libc
 	Disabled      uint32 // ta_* does not serve either
 	Runtime       uint32 // the control plane is wanted: the Go runtime starts (RuntimeLater)
-	Reports       uint32 // something is written at exit
+	Reports       uint32 // something is written at exit: not after C's ta_report_last
 	Rules         uint32 // there are rules
 	RulesByCaller uint32 // a rule depends on who calls
 	RulesByThread uint32 // a rule depends on the thread's name
@@ -325,5 +325,7 @@ func ForkChild() {
 	forgetOrder()
 	profilePid = raw.Pid()
 	stats.LiveForked()
-	openLive()
+	if flags.Reports != 0 {
+		openLive()
+	}
 }

@@ -94,10 +94,11 @@ func answer(token uintptr) {
 }
 
 // writeDue writes the profile for TA_PROFILE_EVERY, if its process is this one: a vfork child has
-// its parent's memory. After a failure it prints one line, the first time.
+// its parent's memory. After a failure it prints one line, the first time. The last one has been
+// written where C has cleared the flag (ta_report_last).
 func writeDue(token uintptr, now uint64) {
-	if !profile.On() || now < atomic.LoadUint64(&nextProfile) || raw.Pid() != profilePid ||
-		!MayWait(token) || !profileLock.Try(token) {
+	if flags.Reports == 0 || !profile.On() || now < atomic.LoadUint64(&nextProfile) ||
+		raw.Pid() != profilePid || !MayWait(token) || !profileLock.Try(token) {
 		return
 	}
 	begin := raw.Clock(raw.ClockMono)

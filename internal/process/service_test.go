@@ -50,12 +50,16 @@ func standardError(t *testing.T, during func()) string {
 	return string(text)
 }
 
+// noFlags are those of a process that leaves nothing at exit.
+var noFlags Flags
+
 // TestControlAgain: a forked child has spans move by age, unless it gets a control plane of its
 // own, which follows what is used.
 func TestControlAgain(t *testing.T) {
-	alloc.CountFromFork, alloc.Following = true, true
+	alloc.CountFromFork, alloc.Following, flags = true, true, &noFlags
 	defer func() {
 		alloc.CountFromFork, alloc.Following, forked, unserved = false, false, false, false
+		flags = nil
 	}()
 	ForkChild()
 	if !tiers.Migrating() {

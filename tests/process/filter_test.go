@@ -77,20 +77,43 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestFilterReport: a filter that also knows the calls of a report leaves one of each process.
+// TestFilterReport: what is written at exit is written when a program sets its filter, and not again,
+// by its children either. A filter that is not set by libc's functions, and knows the calls of a
+// report, leaves one of each process.
 func TestFilterReport(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "filter.c")
-	for _, env := range filterEnvs[:3] {
-		dir := t.TempDir()
-		env := append([]string{"TA_STATS_FILE=" + filepath.Join(dir, "%p.json")}, env...)
-		clean(t, preloaded(t, env, prog, "prctl", "report"))
-		files := statsFiles(t, dir)
-		if len(files) != 3 { // of the program and its two children
-			t.Errorf("%v: %d reports: %v", env, len(files), files)
+	for _, c := range []struct {
+		args    string
+		reports int
+	}{{"prctl", 1}, {"syscall more", 1}, {"unseen report", 3}} { // of the program, of its two children
+		for _, env := range filterEnvs[:3] {
+			dir := t.TempDir()
+			env := append([]string{"TA_STATS_FILE=" + filepath.Join(dir, "%p.json")}, env...)
+			clean(t, preloaded(t, env, strings.Fields(prog+" "+c.args)...))
+			files := statsFiles(t, dir)
+			if len(files) != c.reports {
+				t.Errorf("%s %v: %d reports: %v", c.args, env, len(files), files)
+			}
+			for _, name := range files {
+				validReport(t, filepath.Join(dir, name))
+			}
 		}
-		for _, name := range files {
-			validReport(t, filepath.Join(dir, name))
+	}
+}
+
+// TestFilterOutput: no file that a program is to leave kills it under its filter.
+func TestFilterOutput(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "filter.c")
+	for _, env := range [][]string{{"TA_PROFILE=DIR/p", "TA_PROFILE_RATE=64K", "TA_PROFILE_EVERY=1M"},
+		{"TA_STATS_LIVE=DIR/live.%p"}, {"TA_LOG=warn", "TA_LOG_FILE=DIR/log"}} {
+		for _, how := range []string{"prctl", "syscall more"} {
+			env, dir := slices.Clone(env), t.TempDir()
+			for i := range env {
+				env[i] = strings.Replace(env[i], "DIR", dir, 1)
+			}
+			clean(t, preloaded(t, env, strings.Fields(prog+" "+how)...))
 		}
 	}
 }

@@ -25,9 +25,11 @@ func TestSSH(t *testing.T) {
 	if got := serveSSH(t, 1); got != "" {
 		testlib.Lacks(t, "sshd that serves: "+got)
 	}
-	for _, mode := range []string{"TA_SECURE=0", "TA_SECURE=1"} {
-		t.Run(mode, func(t *testing.T) {
-			if got := serveSSH(t, 12, "LD_PRELOAD="+testlib.Lib(t), mode); got != "" {
+	dir := t.TempDir()
+	for _, mode := range []string{"TA_SECURE=0", "TA_SECURE=1", "TA_STATS_FILE=" + dir + "/%p.json",
+		"TA_PROFILE=" + dir + "/p.%p", "TA_STATS_LIVE=1", "TA_LOG=info"} {
+		t.Run(strings.Split(mode, "=")[0], func(t *testing.T) {
+			if got := serveSSH(t, 6, "LD_PRELOAD="+testlib.Lib(t), mode); got != "" {
 				t.Error(got)
 			}
 		})
