@@ -235,9 +235,10 @@ func Renamed(h *Heap) {
 	h.Thread.rename()
 }
 
-// rename determines the rules that match the thread's name, which may have changed.
+// rename determines the rules that match the thread's name, which may have changed. A filter of
+// system calls may forbid to ask for it.
 func (t *Thread) rename() {
-	if !tiers.NeedsThread() {
+	if !tiers.NeedsThread() || filtered() {
 		return
 	}
 	var name [3]uint64 // 16 bytes and a zero

@@ -145,7 +145,7 @@ EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long 
 int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	ta_notice(SYS_prctl, option, (long)a, (const void *)b);
-	if (!ta_flags.RulesByThread || option != PR_SET_NAME)
+	if (!ta_flags.RulesByThread || option != PR_SET_NAME || ta_flags.Filtered)
 		return ta_next()->prctl(option, a, b, c, d);
 	int result = ta_next()->prctl(option, a, b, c, d);
 	if (ta_thread_is_ours())

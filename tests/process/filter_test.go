@@ -20,6 +20,7 @@ var filterEnvs = [][]string{
 	{"TA_FAST_HARD=40M", "TA_NORMAL_HARD=40M", "TA_SLOW_SOFT=40M"},
 	{"TA_FAST_HARD=2M", "TA_DEFAULT_HINT=HOT", "TA_GROUP=DIR/group"},
 	{"TA_RULES=size>=1M:cold"},
+	{"TA_RULES=thread=filter:hot"},
 	{"TA_PURGE_DELAY=0"},
 	{"TA_HUGEPAGES=thp"},
 	{"TA_SLOW_BW=10G", "TA_DEFAULT_HINT=COLD"},
