@@ -26,7 +26,7 @@ type pair struct{ a, b uint32 }
 // number returns the number of a pair, or 0 if there is no room for it.
 func (p *pairs) number(a, b uint32) uint32 {
 	if 2*p.n >= p.rows && p.n < PairMax {
-		p.enter(max(2*p.rows, rowsLeast))
+		p.rehash(max(2*p.rows, rowsLeast))
 	}
 	q := pair{a, b}
 	at := &p.at[p.row(q)&(2*PairMax-1)]
@@ -52,8 +52,8 @@ func (p *pairs) row(q pair) uint32 {
 	return row & (p.rows - 1)
 }
 
-// enter empties the rows in use, and enters the pairs in so many.
-func (p *pairs) enter(rows uint32) {
+// rehash empties the rows in use, and enters the pairs in so many.
+func (p *pairs) rehash(rows uint32) {
 	for row := range p.rows {
 		p.at[row&(2*PairMax-1)] = 0
 	}
@@ -68,5 +68,5 @@ func (p *pairs) get(n uint32) pair { return p.pair[(n-1)&(PairMax-1)] }
 
 func (p *pairs) clear() {
 	p.n = 0
-	p.enter(0)
+	p.rehash(0)
 }
