@@ -12,7 +12,7 @@ import (
 // TestFieldAccess: a field of Page whose meaning depends on the state of the span is read and
 // written only in the file whose functions name the meanings.
 func TestFieldAccess(t *testing.T) {
-	home := map[string]string{"stamp": "page.go", "Trigger": "page.go"}
+	home := map[string]string{"stamp": "pagestates.go", "Trigger": "pagestates.go"}
 	seen := map[string]bool{}
 	names, err := filepath.Glob("*.go")
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 var pageheap = Border{
 	Below: []string{
 		"age.go", "autohuge.go", "bins.go", "coalesce.go", "follow.go", "granules.go",
-		"guardpages.go", "huge.go", "hugecache.go", "hugecost.go", "hugeresize.go", "limit.go", "migrate.go",
-		"migrationpin.go", "page.go", "pagemap.go", "parts.go", "placement.go", "pool.go",
-		"pressure.go", "purge.go", "retained.go", "segment.go", "tally.go",
+		"guardpages.go", "huge.go", "hugecache.go", "hugecost.go", "hugeresize.go", "limit.go",
+		"migrate.go", "migrationpin.go", "page.go", "pagemap.go", "pagestates.go", "parts.go",
+		"placement.go", "pool.go", "pressure.go", "purge.go", "retained.go", "segment.go",
+		"tally.go",
 	},
 }
 
