@@ -201,7 +201,7 @@ func (t *Thread) stealFrom(h *Heap) {
 	list := atomic.SwapUintptr(&h.pending, 0)
 	for list != 0 {
 		p := (*Page)(raw.Ptr(list))
-		list = addrOf(p.pendNext)
+		list = addrOf(p.nextPending())
 		full := atomic.LoadUintptr(&p.Owner)&OwnerFull != 0
 		if !full || !p.allFree() || h.Thread.wasGiven(p) || p.segment == nil ||
 			!poolLock.Take(t.token) {

@@ -56,8 +56,8 @@ func canCoalesce(placement, size uintptr) bool {
 // at most and each with its own Size, and the bytes; or nil where these are less than a quarter of
 // size. Where they are several, each begins at a multiple of a huge page and all but the last are
 // multiples of one, for the kernel moves such as a whole; what is cut off for that, or of the last
-// where the tier has a limit, and is too little to be cached goes when its part has moved, done
-// slices behind it. Precondition: poolLock is held.
+// where the tier has a limit, and is too little to be cached goes when its part has moved: the tail
+// behind it. Precondition: poolLock is held.
 func (c *hugeCache) coalesce(placement, size, most uintptr) (first *Page, have uintptr) {
 	var taken [hugeExtents]*Page
 	var tails [hugeExtents]uint32 // slices
@@ -114,16 +114,17 @@ func (c *hugeCache) coalesce(placement, size, most uintptr) (first *Page, have u
 		mapSet(p.Start, nil) // another thread may get the address from the kernel
 		end := p.Start + p.Size
 		last := p
-		for q := p; q != nil; q = q.next {
+		for q := p; q != nil; q = q.nextExtent() {
 			q.Size = extentEnd(q, end) - q.Start
-			q.placement, q.done = p.placement, 0
+			q.placement = p.placement
+			q.setTail(0)
 			last = q
 		}
-		last.done = tails[(n-1)&(hugeExtents-1)]
+		last.setTail(tails[(n-1)&(hugeExtents-1)])
 		if first != nil {
 			pool.extents++
 		}
-		last.next = first
+		last.setNextExtent(first)
 		first = p
 	}
 	return first, have
@@ -153,12 +154,12 @@ func joinExtents(token uintptr, p *Page, have, size uintptr) uintptr {
 		return 0
 	}
 	at := to
-	for q := p; q != nil; q = q.next {
+	for q := p; q != nil; q = q.nextExtent() {
 		n := q.Size
-		if q.next == nil {
+		if q.nextExtent() == nil {
 			n += more
 		}
-		from, tail := q.Start+q.Size, uintptr(q.done)<<SliceShift
+		from, tail := q.Start+q.Size, q.tail()
 		if errno := raw.Move(q.Start, q.Size, n, at); errno != 0 {
 			if at+n < to+size {
 				unmapFresh(at+n, to+size-at-n)
@@ -170,7 +171,7 @@ func joinExtents(token uintptr, p *Page, have, size uintptr) uintptr {
 		q.Start, q.role = at, 0
 		at += n
 		if tail != 0 {
-			q.done = 0
+			q.setTail(0)
 			hugeGone(token, from, tail, q.placement)
 		}
 	}
@@ -184,21 +185,22 @@ func uncoalesce(token uintptr, p, failed *Page, moved uintptr) {
 	poolLock.Take(token)
 	if failed != nil && failed != p { // what has moved is a block of its own
 		last := p
-		for last.next != failed {
-			last = last.next
+		for last.nextExtent() != failed {
+			last = last.nextExtent()
 		}
-		last.next = nil
+		last.setNextExtent(nil)
 		pool.extents--
 		p.Size = moved
 		cacheAgain(token, p)
 		p = failed
 	}
 	for q := p; q != nil; {
-		next, tail := q.next, uintptr(q.done)<<SliceShift
+		next, tail := q.nextExtent(), q.tail()
 		if next != nil {
 			pool.extents--
 		}
-		q.next, q.done = nil, 0
+		q.setNextExtent(nil)
+		q.setTail(0)
 		q.Size += tail
 		pool.leaving -= tail
 		if q == failed {
@@ -224,9 +226,10 @@ func cacheAgain(token uintptr, p *Page) {
 
 // A huge block that was coalesced from several cached ones (coalesce.go) is several mappings to the
 // kernel, its parts, one behind the other; it resizes and moves none of them together with another.
-// The descriptors of all but the first hang on that of the block by next, and are in no map.
+// The descriptors of all but the first hang on that of the block by nextExtent, and are in no map.
 //
-//	Start < next.Start < next.next.Start < … < Start + Size; at most hugeExtents in all
+//	Start < Start of the second part < Start of the third < … < Start + Size;
+//	at most hugeExtents in all
 //	pool.extents = Σ parts of live and cached blocks beyond their first
 //
 // A process may have 65,530 mappings; most of them are the program's.
@@ -235,44 +238,11 @@ const (
 	extentsAll  = 2048 // of pool.extents, at most
 )
 
-// extentEnd is where the part of q ends, in a block that ends at end.
-func extentEnd(q *Page, end uintptr) uintptr {
-	if q.next != nil {
-		return q.next.Start
-	}
-	return end
-}
-
-// extents is how many mappings the block of p is.
-func (p *Page) extents() (n uintptr) {
-	for ; p != nil && n < hugeExtents; p = p.next {
-		n++
-	}
-	return n
-}
-
-// lastExtent is the part of p that ends where the block does.
-func (p *Page) lastExtent() *Page {
-	for p.next != nil {
-		p = p.next
-	}
-	return p
-}
-
-// extentsFrom takes the parts of p that begin at end or behind it off the block, and returns them.
-func (p *Page) extentsFrom(end uintptr) (rest *Page) {
-	for p.next != nil && p.next.Start < end {
-		p = p.next
-	}
-	rest, p.next = p.next, nil
-	return rest
-}
-
 // dropExtents forgets parts, of which no block begins with the first, that are no block's any more.
 // Precondition: poolLock is held.
 func dropExtents(q *Page) {
 	for q != nil {
-		next := q.next
+		next := q.nextExtent()
 		freeDescriptor(q)
 		pool.extents--
 		q = next
@@ -291,11 +261,11 @@ func moveExtents(token uintptr, p *Page, to, size uintptr) bool {
 		unmapFresh(to, size)
 		return false
 	}
-	for q := p; q != nil; q = q.next {
+	for q := p; q != nil; q = q.nextExtent() {
 		n := extentEnd(q, end) - q.Start
 		at := to + q.Start - p.Start
 		errno := uintptr(0)
-		if q.next != nil { // empty, its addresses stay mapped until all have moved
+		if q.nextExtent() != nil { // empty, its addresses stay mapped until all have moved
 			errno = raw.MoveContents(q.Start, n, at)
 		} else {
 			n += more
@@ -304,8 +274,8 @@ func moveExtents(token uintptr, p *Page, to, size uintptr) bool {
 		if errno == 0 {
 			continue
 		}
-		for back := p; back != q; back = back.next {
-			n := back.next.Start - back.Start
+		for back := p; back != q; back = back.nextExtent() {
+			n := back.nextExtent().Start - back.Start
 			raw.Allow(back.Start, n)
 			copyBack(token, back.Start, to+back.Start-p.Start, n, p.placement)
 		}
@@ -316,7 +286,7 @@ func moveExtents(token uintptr, p *Page, to, size uintptr) bool {
 	}
 	from := p.Start
 	giveBackBarred(token, from, p.lastExtent().Start-from, p.placement)
-	for q := p; q != nil; q = q.next {
+	for q := p; q != nil; q = q.nextExtent() {
 		q.Start += to - from
 	}
 	return true

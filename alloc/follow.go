@@ -276,7 +276,7 @@ func (s *Survey) nextHuge() (n uintptr) {
 	}
 	for n < surveyMost && p != nil {
 		if s.addParts(&n, p) {
-			p, s.part = p.pendNext, 0
+			p, s.part = p.nextLive(), 0
 		}
 	}
 	s.huge = max(addrOf(p), surveyEnd)

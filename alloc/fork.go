@@ -139,7 +139,7 @@ func recharge(charged *[placementSlots]uintptr) {
 // aloneCharge returns the charge of a tier for emergency memory (spanalloc.go), which committed
 // bytes do not include.
 func aloneCharge(tier uintptr) (n uintptr) {
-	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
+	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.nextAlone() {
 		if tierOf(p.placement) == tier {
 			n += p.bytes() + SliceSize
 		}

@@ -162,7 +162,7 @@ func notify(p *Page) {
 	owner := heapOf(atomic.LoadUintptr(&p.Owner))
 	for {
 		head := atomic.LoadUintptr(&owner.pending)
-		p.pendNext = (*Page)(raw.Ptr(head))
+		p.setNextPending((*Page)(raw.Ptr(head)))
 		if atomic.CompareAndSwapUintptr(&owner.pending, head, addrOf(p)) {
 			return
 		}
@@ -175,7 +175,7 @@ func (h *Heap) drainPending() {
 	list := atomic.SwapUintptr(&h.pending, 0)
 	for list != 0 {
 		p := (*Page)(raw.Ptr(list))
-		list = addrOf(p.pendNext)
+		list = addrOf(p.nextPending())
 		heapOf(p.Owner).relinkPending(p) // of another heap where ta_move has passed it on
 	}
 }

@@ -20,8 +20,8 @@ import (
 // kernel refuses a mapping, parked addresses and the guards of live blocks are unmapped. A block
 // also gets no guards if the limit on mappings prevents it. Every block without guards is counted.
 //
-// In the descriptor of such a block, fields that only pages of blocks need hold the size asked for
-// (Carved), the family that allocated it (Class), and the reserved addresses (reservation).
+// The descriptor of such a block holds the size asked for (request), the family of functions that
+// allocated it (family), and the reserved addresses (reservation).
 const (
 	// slices on each side: writes up to 1 MiB outside the block are caught
 	guardPagesLeast  = 17
@@ -32,8 +32,6 @@ const (
 	spareShare      = 4
 	spareShareAgain = 2
 )
-
-func (p *Page) request() uintptr { return uintptr(p.Carved) }
 
 // guardPagesMap maps whole bytes at base for a block of size bytes at start, a multiple of align.
 // used bytes of the block are accessible. The sizes of the guards depend on r, a random number.
@@ -135,7 +133,7 @@ func dropAllGuardPages() (n uintptr) {
 		n += pool.parked.drop()
 		pool.parked.at++
 	}
-	for p := pool.huge.head; p != nil; p = p.pendNext {
+	for p := pool.huge.head; p != nil; p = p.nextLive() {
 		n += p.dropGuardPages()
 	}
 	return n
@@ -160,7 +158,7 @@ func scarce(n uintptr) bool {
 // is held.
 func guardBytes() (n uintptr) {
 	n = pool.parked.bytes
-	for p := pool.huge.head; p != nil; p = p.pendNext {
+	for p := pool.huge.head; p != nil; p = p.nextLive() {
 		_, whole := p.reservation()
 		n += whole - p.Size
 	}

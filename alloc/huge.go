@@ -42,7 +42,8 @@ func hugeGone(token, addr, n uintptr, placement uint32) {
 func hugeLink(p *Page, hint, home uint32) {
 	p.Owner = OwnerHuge
 	p.state = spanHuge
-	p.Magic, p.Gap = 0, 0
+	p.Magic = 0
+	p.setBlockOffset(0)
 	p.Hint, p.home = hint, home
 	p.moving = 0
 	p.setParts(nil)
@@ -120,7 +121,7 @@ func extentsUnmap(token uintptr, p *Page) {
 		p.unmigrated,
 	)*raw.Page, p.unmigratedIn, p.reserved()
 	moved := uintptr(p.done) << SliceShift
-	dropExtents(p.next)
+	dropExtents(p.nextExtent())
 	freeDescriptor(p)
 	pool.leaving += size
 	poolLock.Release()
@@ -167,7 +168,8 @@ func hugeAdopt(token, start, size uintptr, placement, hint, home uint32, first f
 		p.unmigrated, p.unmigratedIn, p.done = uint32(
 			first.bytes/raw.Page,
 		), first.placement, first.slices()
-		p.pages, p.role, p.next = systemPages, 0, nil
+		p.pages, p.role = systemPages, 0
+		p.setNextExtent(nil)
 		p.setReservation(start, size) // no guards yet
 		hugeLink(p, hint, home)
 		if held {
@@ -210,34 +212,6 @@ func emergencyHuge(start, size uintptr, placement uint32) *Page {
 	p.placement = placement
 	mapSet(start, p)
 	return p
-}
-
-// hugeList has the live huge blocks, linked by prev and pendNext: of a page's uses of these they
-// have none. The lists by age have them, too, among all other spans in use.
-type hugeList struct{ head *Page }
-
-// add puts p on the list. Precondition: poolLock is held.
-func (l *hugeList) add(p *Page) {
-	p.prev, p.pendNext = nil, l.head
-	if l.head != nil {
-		l.head.prev = p
-	}
-	l.head = p
-}
-
-// remove takes p off, or leaves it alone as ageList.remove does.
-func (l *hugeList) remove(p *Page) {
-	switch {
-	case p.prev == nil:
-		if l.head == p {
-			l.head = p.pendNext
-		}
-	case p.prev.pendNext == p:
-		p.prev.pendNext = p.pendNext
-	}
-	if p.pendNext != nil && p.pendNext.prev == p {
-		p.pendNext.prev = p.prev
-	}
 }
 
 // A huge block that is larger than the room left in a tier is split: its first part lies in that

@@ -57,7 +57,7 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 		}
 	}
 	h.Thread.migrate()
-	p.Gap = uint16(lead)
+	p.setBlockOffset(lead)
 	return p.block() | zero
 }
 
@@ -100,7 +100,9 @@ func (h *Heap) hugeSpan(size, lead uintptr) (p *Page, zero uintptr) {
 	}
 	p.clearNote()
 	p.Hint, p.Class, p.Magic = h.Hint, 0, 0
-	p.Start, p.Size, p.Gap, p.blocks = p.Start+lead, size-lead, 0, 1
+	p.Start, p.Size = p.Start+lead, size-lead
+	p.setBlockOffset(0)
+	p.blocks = 1
 	p.Free, p.Allocs, p.Frees, p.Remote = 0, 0, 0, 0
 	p.Carved, p.carved, p.subreleased, p.role, p.zero = 0, 0, 0, 0, 0
 	p.Owner = OwnerHuge
@@ -303,8 +305,8 @@ func guardPagesAlloc(h *Heap, n, align, how uintptr) uintptr {
 	if p == nil {
 		return 0
 	}
-	p.Class = uint32(how >> HowFamily & familyMask % stateKinds)
-	p.Carved = uint64(n)
+	p.setFamily(uint32(how >> HowFamily & familyMask % stateKinds))
+	p.setRequest(n)
 	fill(p.Start, n, raw.RoundUp(n, raw.Page))
 	h.Thread.migrate()
 	return p.Start | ZeroBit
@@ -343,7 +345,7 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 // guardPagesFree checks a block with guard pages before the call in frees it.
 func (p *Page) guardPagesFree(in *running, how, size uintptr) uintptr {
 	n := p.request()
-	if why := judge(in, uintptr(p.Class), n, how, size); why != FreeOK {
+	if why := judge(in, uintptr(p.family()), n, how, size); why != FreeOK {
 		return why
 	}
 	if !fillIntact(p.Start, n, raw.RoundUp(n, raw.Page)) {

@@ -166,10 +166,11 @@ func cacheRest(p *Page, n uintptr) bool {
 	} else {
 		parts := q
 		if q = newDescriptor(); q == nil {
-			p.lastExtent().next = parts
+			p.lastExtent().setNextExtent(parts)
 			return false
 		}
-		q.next, q.role = parts, roleCut
+		q.setNextExtent(parts)
+		q.role = roleCut
 	}
 	q.Owner, q.Magic, q.state = ownerNone, 0, spanHugeCached
 	q.Start, q.Size, q.placement = end, n, p.placement
@@ -219,12 +220,13 @@ func growthHuge(token uintptr, p *Page, size uintptr, fit bool) *Page {
 // absorb lengthens the block of p, which is held, by cached memory behind it, to at most size
 // bytes. It reports whether there was any.
 func (p *Page) absorb(token, size uintptr) bool {
-	if p.next != nil || p.done != 0 || p.parts() != nil || p.reserved() || !poolLock.Take(token) {
+	if p.nextExtent() != nil || p.done != 0 || p.parts() != nil || p.reserved() ||
+		!poolLock.Take(token) {
 		return false
 	}
 	q, c, n := Lookup(p.Start+p.Size), &pool.cache, uintptr(0)
 	i := c.index(q)
-	if i != hugeCacheSlots && q.placement == p.placement && q.next == nil &&
+	if i != hugeCacheSlots && q.placement == p.placement && q.nextExtent() == nil &&
 		(q.pages == transparent) == (p.pages == transparent) {
 		n = min(size-p.Size, q.Size)
 	}
@@ -289,7 +291,8 @@ func hugeFreed(token uintptr, p *Page) {
 // together.
 func joinsHuge(a, b *Page) bool {
 	return a.Start+a.Size == b.Start && b.role == roleCut && a.placement == b.placement &&
-		a.next == nil && b.next == nil && (a.pages == transparent) == (b.pages == transparent) &&
+		a.nextExtent() == nil && b.nextExtent() == nil &&
+		(a.pages == transparent) == (b.pages == transparent) &&
 		a.Size+b.Size <= hugeCacheMax
 }
 

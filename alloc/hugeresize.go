@@ -11,7 +11,7 @@ import (
 // returns an errno.
 func (p *Page) resizeInPlace(size uintptr) (errno uintptr) {
 	end := p.Start + p.Size
-	if p.next != nil && size < p.Size {
+	if p.nextExtent() != nil && size < p.Size {
 		if !raw.Unmap(p.Start+size, p.Size-size) {
 			errno = uintptr(syscall.ENOMEM)
 		}
@@ -38,7 +38,7 @@ func hugeMoved(token uintptr, p *Page, size uintptr) (at uintptr) {
 	if to := reserveRoomy(token, size, p.placement); to != 0 {
 		at = hugeMove(token, p, size, to)
 	}
-	if at == 0 && p.next == nil {
+	if at == 0 && p.nextExtent() == nil {
 		at = hugeMoveAnywhere(token, p, size)
 	}
 	return at
@@ -112,7 +112,7 @@ func hugeMove(token uintptr, p *Page, size, to uintptr) uintptr {
 	poolLock.Release()
 
 	moved := true
-	if p.next != nil {
+	if p.nextExtent() != nil {
 		moved = moveExtents(token, p, to, size)
 	} else {
 		moved = raw.Move(from, p.Size, size, to) == 0
@@ -206,8 +206,8 @@ func cutSplit(token uintptr, p *Page, first uintptr) bool {
 // held.
 func (p *Page) cutPart(at, most uintptr) bool {
 	q := p
-	for q.next != nil && q.next.Start <= at {
-		q = q.next
+	for q.nextExtent() != nil && q.nextExtent().Start <= at {
+		q = q.nextExtent()
 	}
 	if q.Start == at {
 		return true
@@ -220,7 +220,8 @@ func (p *Page) cutPart(at, most uintptr) bool {
 		return false
 	}
 	part.Start = at
-	part.next, q.next = q.next, part
+	part.setNextExtent(q.nextExtent())
+	q.setNextExtent(part)
 	pool.extents++
 	return true
 }

@@ -72,7 +72,10 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	p.Frees++
 	o.detach(p)
 	o.setUp(p, c, slices)
-	p.Start, p.Gap, p.Magic = addr, uint16(gap), sizeclass.DivMagic(stride)
+	magic := sizeclass.DivMagic(stride)
+	p.Start = addr
+	p.setGap(gap)
+	p.Magic = magic
 	p.blocks = uint32(blocks)
 	p.zero = min(fresh, 1)
 	p.carved, p.Allocs = uint32(stride), 1

@@ -315,7 +315,8 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 		return
 	}
 	blocks := most / stride
-	p.blocks, p.Size, p.Gap = uint32(blocks), size, uint16(stride-size)
+	p.blocks, p.Size = uint32(blocks), size
+	p.setGap(stride - size)
 	if stride != size {
 		start += sizeclass.PageLeadIn(start>>SliceShift, blocks, blocks*stride)
 	}

@@ -148,7 +148,7 @@ func maker(family uintptr) string {
 // made returns the family of functions that allocated a live block.
 func (p *Page) made(b uintptr) uintptr {
 	if p.Owner == OwnerHuge {
-		return uintptr(p.Class)
+		return uintptr(p.family())
 	}
 	return canaryState(p.canary(b))
 }

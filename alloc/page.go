@@ -26,6 +26,9 @@ const (
 //
 // A nursery has no list (nursery.go).
 //
+// The comment of a field gives its meaning for a page of blocks. If it has others, by the role of
+// the span, the comment names their views; see pagestates.go.
+//
 // The field order is known to the fast path: interpose/layout.h is generated
 // from this struct.
 type Page struct {
@@ -34,43 +37,46 @@ type Page struct {
 	// the heap's address, |OwnerFull when no block is free, |OwnerWarm by its class; or ownerNone,
 	// OwnerZero, OwnerHuge
 	Owner uintptr
-	Start uintptr // address of the first block
+	Start uintptr // address of the first block; of a free span or a mapping, of its memory
 	// sizeclass.DivMagic(stride); 0 where the fast path is not to see a block: of slots (slot.go),
 	// zero pages, huge blocks
 	Magic  uint64
-	Size   uintptr // block size in bytes; of a free span or huge block, all of it
-	Class  uint32
-	Hint   uint32 // what the blocks are for: tiers.Hot, …
-	slices uint32
-	blocks uint32 // capacity in blocks
-	carved uint32 // bytes ever put to use, from Start on; the rest is untouched
-	zero   uint8  // not 0: what is not yet carved reads as zero; see freelists.go
+	Size   uintptr // block size in bytes; of a huge block, all from Start on
+	Class  uint32  // of the blocks, see sizeclass; or family
+	Hint   uint32  // what the blocks are for: tiers.Hot, …
+	slices uint32  // of the span; 0 of a mapping
+	blocks uint32  // capacity in blocks
+	carved uint32  // bytes ever put to use, from Start on; the rest is untouched
+	zero   uint8   // not 0: what is not yet carved reads as zero; see freelists.go
 	state  uint8
-	pages  uint8  // of a huge block: systemPages, …
-	role   uint8  // roleNursery, roleCut, or 0
-	Carved uint64 // the same, as the fast path may know it: see subrelease.go
+	pages  uint8 // of a huge block: systemPages, …
+	role   uint8 // roleNursery, roleCut, or 0
+	// carved, as the fast path may know it: see subrelease.go; or request, takenEnd
+	Carved uint64
 
-	Free    uintptr // list of free blocks, linked by their first word (see seal)
-	Allocs  uint64  // blocks handed out by the owner, ever
-	Frees   uint64  // blocks taken back by the owner, ever
-	Trigger uint64  // Frees == Trigger calls PageEmpty; see neverEmpty
-	next    *Page   // in a list of the heap or a bin of the pool; the next part of a huge block
-	prev    *Page
-	ageNext *Page // in a list by age: of free dirty spans, or of spans in use (age.go)
+	// list of free blocks, linked by their first word (see encodeLink); or reservation, searchFrom
+	Free    uintptr
+	Allocs  uint64 // blocks handed out by the owner, ever; or parts
+	Frees   uint64 // blocks taken back by the owner, ever
+	Trigger uint64 // Frees == Trigger calls PageEmpty; or reservation, nurseryRest
+	next    *Page  // in a list of the heap or a bin of the pool; or nextExtent
+	prev    *Page  // the same; or in a hugeList
+	// in a list by age: of free dirty spans, or of spans in use (age.go); or nextAlone
+	ageNext *Page
 	agePrev *Page
 
 	Remote       uintptr // blocks freed by other threads: count<<48 | address | flags
-	pendNext     *Page   // in the owner's list of pages with news
+	pendNext     *Page   // in the owner's list of pages with news; or nextLive
 	segment      *segment
-	stamp        uint64 // see pagestates.go
+	stamp        uint64 // a note of when the page was looked at; or freeSince, table
 	placement    uint32 // where its memory is: see placement.go
 	home         uint32 // the tier that the hint, or ta_move, wants it in
 	list         uint16 // the list by age that a span in use is on
-	Gap          uint16 // bytes between blocks (sizeclass.Spread); before a huge block
+	Gap          uint16 // bytes between blocks (sizeclass.Spread); or blockOffset
 	moving       uint32 // see migrate.go
 	unmigrated   uint32 // memory pages charged to the placement unmigratedIn instead
 	unmigratedIn uint32
-	done         uint32 // slices of a huge block that demotion has been over
+	done         uint32 // slices of the first part, which lie in unmigratedIn: see huge.go; or tail
 	subreleased  uint32 // see subrelease.go
 }
 
@@ -122,17 +128,6 @@ func (p *Page) spanStart() uintptr {
 		return p.Start
 	}
 	return p.Start &^ (SliceSize - 1)
-}
-
-// stride is the distance from one block to the next.
-func (p *Page) stride() uintptr { return p.Size + uintptr(p.Gap) }
-
-// block is the address of the first block.
-func (p *Page) block() uintptr {
-	if p.Owner == OwnerHuge {
-		return p.Start + uintptr(p.Gap)
-	}
-	return p.Start
 }
 
 // lead is how many bytes of the span lie before its first block.

@@ -10,9 +10,8 @@ import (
 )
 
 // A huge block of which only parts are hot lies in two tiers, part by part (follow.go). Its parts
-// are of one size, a power of two; the last may be shorter. It has a part map:
+// are of one size, a power of two; the last may be shorter. It has a part map (parts):
 //
-//	Page.Allocs of a huge block = the address of its part map, or 0
 //	done = 0, and unmigratedIn < placement: the faster tier has what the map says, the slower one
 //	    the rest
 //	bit i of faster set ⇔ the part i lies in unmigratedIn
@@ -36,16 +35,6 @@ type partMap struct {
 
 // PartMapBytes is the size of a part map, for readers of another process's heap.
 const PartMapBytes = unsafe.Sizeof(partMap{})
-
-// parts is the part map of a huge block, or nil.
-func (p *Page) parts() *partMap {
-	if !p.isMapping() {
-		return nil
-	}
-	return (*partMap)(raw.Ptr(uintptr(p.Allocs)))
-}
-
-func (p *Page) setParts(m *partMap) { p.Allocs = uint64(uintptr(unsafe.Pointer(m))) }
 
 // partShiftFor is the shift of the parts of a block of size bytes.
 func partShiftFor(size uintptr) uint32 {
@@ -331,7 +320,7 @@ func PartMapOf(descriptor *[DescriptorSize]byte) uintptr {
 	if p.state != spanHuge {
 		return 0
 	}
-	return uintptr(p.Allocs) & mapMask
+	return uintptr(unsafe.Pointer(p.parts())) & mapMask
 }
 
 // PartExtent says where the part i of a copied descriptor with a copied part map lies, and in which

@@ -231,8 +231,8 @@ func (p *Page) blockElsewhere(n uintptr) uintptr {
 	if p.Owner != OwnerHuge {
 		return 0
 	}
-	gap := uintptr(p.Gap)
-	return p.elsewhere(gap+n) - p.elsewhere(gap)
+	at := p.blockOffset()
+	return p.elsewhere(at+n) - p.elsewhere(at)
 }
 
 // elsewhere is how many of the first n bytes of a huge block, in use or just freed, lie in

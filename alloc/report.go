@@ -175,14 +175,14 @@ func (k *Counts) collectCounts(e *ranges) {
 	}
 	k.threads(everyThread)
 	k.threads(aloneThreads())
-	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
+	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.nextAlone() {
 		k.page(p)
 	}
 	for s := pool.segments; s != nil; s = s.next {
 		k.Segments++
 		k.segment(s, e)
 	}
-	for p := pool.huge.head; p != nil; p = p.pendNext {
+	for p := pool.huge.head; p != nil; p = p.nextLive() {
 		if p.state == spanHuge { // else it is freed when its migration pin ends
 			k.huge(p, e)
 		}

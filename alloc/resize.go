@@ -148,7 +148,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	q.pages = uint8(p.segment.pages)
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++ // of q or of p
-	q.Gap = uint16(p.lead())
+	q.setBlockOffset(p.lead())
 	at := q.Start
 	if size != have {
 		at = hugeResized(h, q, size)
@@ -208,8 +208,9 @@ func (h *Heap) growCached(p *Page, n uintptr) uintptr {
 	}
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++
-	lead, from := p.lead(), p.block()
-	q.Gap = uint16(lead)
+	from := p.block()
+	lead := from - p.spanStart()
+	q.setBlockOffset(lead)
 	to := q.Start // from now on q may be moved
 	raw.Copy(to+lead, from, min(p.usable(from), size-lead))
 	Free(h, from, HowAny, NoSize, 0)

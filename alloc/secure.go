@@ -110,7 +110,7 @@ func (p *Page) usable(addr uintptr) uintptr {
 	case p.isNursery():
 		return p.table().granulesOf(p.granule(addr)) * sizeclass.Granule
 	case !secure && p.Owner == OwnerHuge:
-		return p.Size - uintptr(p.Gap)
+		return p.Size - p.blockOffset()
 	case !secure || p.Owner == OwnerZero:
 		return p.Size
 	case p.Owner == OwnerHuge:
@@ -143,11 +143,11 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 	case p.Owner == OwnerHuge:
 		used := raw.RoundUp(n, raw.Page)
 		old := p.request()
-		if n <= secureMax || used != raw.RoundUp(old, raw.Page) || p.Class != HowMalloc ||
+		if n <= secureMax || used != raw.RoundUp(old, raw.Page) || p.family() != HowMalloc ||
 			!fillIntact(addr, old, used) {
 			return 0 // the free of the block reports the damage
 		}
-		p.Carved = uint64(n)
+		p.setRequest(n)
 		wipeRest(addr, old, n, used)
 		return addr
 	}

@@ -208,7 +208,7 @@ func (h *Heap) fallbackAny(c, align uintptr) uintptr {
 func (h *Heap) fallbackUnspread(c, align uintptr) uintptr {
 	for ; c < sizeclass.Count; c++ {
 		p := h.current(c)
-		if sizeclass.Size(c)&(align-1) != 0 || p == pageNone || p.Gap != 0 {
+		if sizeclass.Size(c)&(align-1) != 0 || p == pageNone || p.isSpread() {
 			continue
 		}
 		b := p.pop()
@@ -233,7 +233,7 @@ func (h *Heap) aligns(c, align uintptr) bool {
 // Memory that would need the lock is then mapped separately and never joins the pool. Its addresses
 // are not reused. It has no segment, and is on two lists that only grow, by compare-and-swap.
 var alone struct {
-	pages   uintptr // *Page, linked by ageNext
+	pages   uintptr // *Page, linked by nextAlone
 	threads uintptr // *Thread, linked by all
 }
 
@@ -265,7 +265,7 @@ func (h *Heap) emergencySpan(n uintptr) *Page {
 	p.placement = placement
 	for {
 		head := atomic.LoadUintptr(&alone.pages)
-		p.ageNext = (*Page)(raw.Ptr(head))
+		p.setNextAlone((*Page)(raw.Ptr(head)))
 		if atomic.CompareAndSwapUintptr(&alone.pages, head, start) {
 			return p
 		}

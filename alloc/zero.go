@@ -17,11 +17,11 @@ import (
 // which of them are blocks. Zero pages are never unmapped: they have no memory, and an address
 // costs one bit.
 //
-//	Allocs - Frees = bits set;  Carved = 1 + the highest bit ever set
+//	Allocs - Frees = bits set;  takenEnd = 1 + the highest bit ever set
 //	on the list of its hint ⇔ Allocs - Frees < zeroBlocks
 //
-// Free is the bit at which the next search begins. The search is circular, so that an address is
-// reused as late as possible.
+// The next search begins at searchFrom. It is circular, so that an address is reused as late as
+// possible.
 const (
 	zeroBlocks   = SliceSize / sizeclass.Granule
 	zeroWords    = zeroBlocks / 64
@@ -74,13 +74,13 @@ func (p *Page) zeroFind(step uintptr) uintptr {
 		words = 1
 	}
 	for k := uintptr(0); k <= zeroWords; k++ {
-		w := (p.Free/64 + k) & (zeroWords - 1)
+		w := (p.searchFrom()/64 + k) & (zeroWords - 1)
 		if w&(words-1) != 0 {
 			continue
 		}
 		free := ^uint64(raw.Load(p.zeroWord(w))) & fit
 		if k == 0 {
-			free &= ^uint64(0) << (p.Free & 63)
+			free &= ^uint64(0) << (p.searchFrom() & 63)
 		}
 		if free != 0 {
 			return w*64 + uintptr(bits.TrailingZeros64(free))
@@ -93,8 +93,8 @@ func (p *Page) zeroFind(step uintptr) uintptr {
 func (p *Page) zeroTake(i uintptr) uintptr {
 	word := p.zeroWord(i / 64)
 	raw.Store(word, raw.Load(word)|1<<(i&63))
-	p.Free = (i + 1) % zeroBlocks
-	p.Carved = max(p.Carved, uint64(i)+1)
+	p.setSearchFrom((i + 1) % zeroBlocks)
+	p.noteTaken(i)
 	p.Allocs++
 	if p.Allocs-p.Frees == zeroBlocks {
 		zeroPages.room[p.Hint&(hintSlots-1)].remove(p)
@@ -152,7 +152,7 @@ func (p *Page) zeroCheck(addr uintptr) uintptr {
 	off := addr - p.Start
 	i := off / sizeclass.Granule
 	switch {
-	case off%sizeclass.Granule != 0 || uint64(i) >= p.Carved:
+	case off%sizeclass.Granule != 0 || uint64(i) >= p.takenEnd():
 		return FreeInside
 	case atomic.LoadUintptr((*uintptr)(raw.Ptr(p.zeroWord(i/64))))>>(i&63)&1 == 0:
 		return FreeDouble
