@@ -238,17 +238,6 @@ const (
 	extentsAll  = 2048 // of pool.extents, at most
 )
 
-// dropExtents forgets parts, of which no block begins with the first, that are no block's any more.
-// Precondition: poolLock is held.
-func dropExtents(q *Page) {
-	for q != nil {
-		next := q.nextExtent()
-		freeDescriptor(q)
-		pool.extents--
-		q = next
-	}
-}
-
 // moveExtents moves the parts of p's block to the size bytes reserved at to. The last part grows by
 // the difference. When the kernel refuses, it reports false, the block is as it was, and nothing is
 // reserved at to. (Parts that the program had made read-only are writable then.) Precondition: the

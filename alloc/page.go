@@ -61,7 +61,7 @@ type Page struct {
 	Trigger uint64 // Frees == Trigger calls PageEmpty; or reservation, nurseryRest
 	next    *Page  // in a list of the heap or a bin of the pool; or nextExtent
 	prev    *Page  // the same; or in a hugeList
-	// in a list by age: of free dirty spans, or of spans in use (age.go); or nextAlone
+	// in a list by age: of free dirty spans, spans in use (age.go) or zero pages; or nextAlone
 	ageNext *Page
 	agePrev *Page
 

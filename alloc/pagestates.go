@@ -185,6 +185,9 @@ func (p *Page) parts() *partMap {
 
 func (p *Page) setParts(m *partMap) { p.Allocs = uint64(uintptr(unsafe.Pointer(m))) }
 
+// partsAddress is the address that parts has, where the descriptor may be of another process.
+func (p *Page) partsAddress() uintptr { return uintptr(p.Allocs) }
+
 // hugeList has the live huge blocks that are mappings, linked by prev and pendNext. The lists by
 // age have them, too, among all other spans in use.
 type hugeList struct{ head *Page }
@@ -255,6 +258,17 @@ func (p *Page) extentsFrom(end uintptr) (rest *Page) {
 	}
 	rest, p.next = p.next, nil
 	return rest
+}
+
+// dropExtents forgets parts, of which no block begins with the first, that are no block's any more.
+// Precondition: poolLock is held.
+func dropExtents(q *Page) {
+	for q != nil {
+		next := q.next
+		freeDescriptor(q)
+		pool.extents--
+		q = next
+	}
 }
 
 // tail is the bytes behind a part that are to go once it has moved; see hugeCache.coalesce.

@@ -320,7 +320,7 @@ func PartMapOf(descriptor *[DescriptorSize]byte) uintptr {
 	if p.state != spanHuge {
 		return 0
 	}
-	return uintptr(unsafe.Pointer(p.parts())) & mapMask
+	return p.partsAddress() & mapMask
 }
 
 // PartExtent says where the part i of a copied descriptor with a copied part map lies, and in which
