@@ -43,7 +43,6 @@ const (
 	splitMost = 64       // huge pages of a segment that can be split one by one
 	splitHeap = 16 << 30 // a quarter of the mappings that Linux allows, if all are split
 
-	sysMincore = 27
 	autoSample = 64 // memory pages of a huge block that are looked at
 )
 
@@ -153,9 +152,7 @@ func touchedAt(s *segment, addr uintptr) (looked, touched uintptr) {
 		return looked, looked
 	}
 	var resident [n]byte
-	_, errno := raw.Sys(sysMincore, addr, looked*raw.Page, uintptr(unsafe.Pointer(&resident)), 0, 0,
-		0)
-	if errno != 0 {
+	if raw.Resident(addr, looked, &resident[0]) != 0 {
 		return 0, 0
 	}
 	for i := range looked {
@@ -281,7 +278,7 @@ func (p *Page) adviseHuge() {
 }
 
 // sampleHuge looks whether the huge block of p, whose owner calls this, is in use up to its end: at
-// the last pages of seven eighths. For a page of anonymous memory mincore says whether it is
+// the last pages of seven eighths. For a page of anonymous memory the kernel says whether it is
 // resident. It reports whether it looked: not again at a block from the cache, whose free would
 // take twenty times as long.
 func (p *Page) sampleHuge() bool {
@@ -292,8 +289,7 @@ func (p *Page) sampleHuge() bool {
 	}
 	var resident [autoSample]byte
 	at := p.Start + p.Size/8*7&^(raw.Page-1) - n
-	_, errno := raw.Sys(sysMincore, at, n, uintptr(unsafe.Pointer(&resident)), 0, 0, 0)
-	if errno != 0 {
+	if raw.Resident(at, autoSample, &resident[0]) != 0 {
 		return false
 	}
 	for _, r := range resident {

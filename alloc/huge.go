@@ -1,8 +1,6 @@
 package alloc
 
 import (
-	"unsafe"
-
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -331,16 +329,14 @@ func (p *Page) zeroSparse(token uintptr) bool {
 }
 
 // hardlyResident reports whether few pages of a huge block are resident. It stops looking where too
-// many are. mincore does not see pages that were swapped out.
+// many are. It does not see pages that were swapped out.
 func (p *Page) hardlyResident() bool {
 	const n = 512 // memory pages looked at by one call
 	var resident [n]byte
 	most := p.Size / raw.Page / sparseShare
 	for at, end := p.Start, p.Start+p.Size; at < end; at += n * raw.Page {
 		looked := min((end-at)/raw.Page, n)
-		_, errno := raw.Sys(sysMincore, at, looked*raw.Page, uintptr(unsafe.Pointer(&resident)), 0,
-			0, 0)
-		if errno != 0 {
+		if raw.Resident(at, looked, &resident[0]) != 0 {
 			return false
 		}
 		for i := range looked {

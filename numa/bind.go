@@ -232,27 +232,63 @@ func Count(addr, n uintptr, r *Residency) {
 			pages[i&(batch-1)] = addr
 			addr += raw.Page
 		}
-		CountPages(uintptr(unsafe.Pointer(&pages)), count, r)
+		countBatch(&pages[0], count, r)
 	}
 }
 
 // CountPages is Count for the n pages whose addresses are the words at pages.
 func CountPages(pages, n uintptr, r *Residency) {
-	var status [batch]int32
 	for n > 0 {
 		count := min(n, batch)
-		// Without target nodes the call moves nothing and returns the node of each page.
-		_, errno := raw.Sys(syscall.SYS_MOVE_PAGES, 0, count, pages, 0,
-			uintptr(unsafe.Pointer(&status)), 0)
-		for i := uintptr(0); errno == 0 && i < count; i++ {
-			r.add(status[i&(batch-1)])
-		}
-		if errno != 0 {
-			r.Failed += uint64(count * raw.Page)
-		}
+		countBatch((*uintptr)(raw.Ptr(pages)), count, r)
 		pages += count * 8
 		n -= count
 	}
+}
+
+// countBatch is CountPages for a batch at most.
+func countBatch(pages *uintptr, n uintptr, r *Residency) {
+	var status [batch]int32
+	errno := nodesOf(pages, n, &status)
+	for i := uintptr(0); errno == 0 && i < n; i++ {
+		r.add(status[i&(batch-1)])
+	}
+	if errno != 0 {
+		r.Failed += uint64(n * raw.Page)
+	}
+}
+
+// nodesOf puts the node of each of the n pages whose addresses begin at pages, or an errno below
+// zero, into status.
+func nodesOf(pages *uintptr, n uintptr, status *[batch]int32) (errno uintptr) {
+	if raw.FilteredFromStart() {
+		return nodesUnderFilter(pages, n, status)
+	}
+	// Without target nodes the call moves nothing and returns the node of each page.
+	_, errno = raw.Sys(syscall.SYS_MOVE_PAGES, 0, n, uintptr(unsafe.Pointer(pages)), 0,
+		uintptr(unsafe.Pointer(status)), 0)
+	return errno
+}
+
+// nodesUnderFilter is nodesOf without move_pages, which a filter may not know. get_mempolicy would
+// fault in a page that is not resident, so a file says which are. A page of the kernel's zeros
+// counts as resident.
+func nodesUnderFilter(pages *uintptr, n uintptr, status *[batch]int32) (errno uintptr) {
+	const flags = 1 | 2 // MPOL_F_NODE, MPOL_F_ADDR
+	fd, errno := raw.OpenPagemap()
+	for i := uintptr(0); errno == 0 && i < n; i++ {
+		addr := *(*uintptr)(unsafe.Add(unsafe.Pointer(pages), i*8))
+		state := &status[i&(batch-1)]
+		*state = -int32(syscall.ENOENT)
+		var word uint64
+		errno = raw.ReadPagemap(fd, addr, 1, &word)
+		if errno == 0 && word>>63 != 0 {
+			_, errno = raw.Sys(syscall.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(state)), 0, 0,
+				addr, flags, 0)
+		}
+	}
+	raw.ClosePagemap(fd)
+	return errno
 }
 
 // add counts one page by its status, a node or an errno below zero.

@@ -109,6 +109,27 @@ func TestSandboxWrites(t *testing.T) {
 	}
 }
 
+// TestFilterFromStart: where a filter that was set before the program was started ends it at a call
+// that a service manager's lists lack, the program works, and its report tells the nodes.
+func TestFilterFromStart(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "sandbox.c")
+	for _, program := range [][]string{{prog}, {prog, "large"}} {
+		for _, env := range []string{"TA_SECURE=0", "TA_SECURE=1", "TA_HUGEPAGES=off"} {
+			file := filepath.Join(t.TempDir(), "report")
+			args := append([]string{prog, "0", "mincore,move_pages"}, program...)
+			clean(t, preloaded(t, []string{env, "TA_STATS_FILE=" + file}, args...))
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), `"bytes_per_node"`) {
+				t.Errorf("%q %s: no nodes in the report:\n%s", program, env, clip(string(text)))
+			}
+		}
+	}
+}
+
 // untilSaid runs a program that ends after it has said the word on standard error, and returns all
 // that it has said there. On a busy machine the log may come later than a program waits for at its
 // end.

@@ -2,6 +2,9 @@
 //
 //	sandbox ERRNO CALL,CALL,... here          works under the filter
 //	sandbox ERRNO CALL,CALL,... COMMAND...    execs the command under it
+//	sandbox large                             fills 64 MiB in blocks of several sizes
+//
+// With an ERRNO of 0 the filter ends the process.
 #include "common.h"
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -27,6 +30,7 @@ static const struct {
 	C(get_mempolicy),
 	C(set_mempolicy),
 	C(move_pages),
+	C(mincore),
 	C(prlimit64),
 	C(sysinfo),
 	C(getcpu),
@@ -66,6 +70,11 @@ static void add(int what, unsigned k, int yes, int no)
 	code[length++] = (struct sock_filter){.code = what, .k = k, .jt = yes, .jf = no};
 }
 
+static unsigned answer(int error)
+{
+	return error == 0 ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | (unsigned)error;
+}
+
 // A name of none is openat for a file to write.
 static int refuse(const char *name, int error)
 {
@@ -77,11 +86,11 @@ static int refuse(const char *name, int error)
 			add(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 4);
 			add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]), 0, 0);
 			add(BPF_JMP | BPF_JSET | BPF_K, O_WRONLY | O_RDWR, 0, 1);
-			add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error, 0, 0);
+			add(BPF_RET | BPF_K, answer(error), 0, 0);
 			add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 		} else {
 			add(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1);
-			add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error, 0, 0);
+			add(BPF_RET | BPF_K, answer(error), 0, 0);
 		}
 		return 1;
 	}
@@ -138,9 +147,32 @@ static void works(void)
 	CHECK(waitpid(child, &status, 0) == child && status == 0, "status %#x", status);
 }
 
+// The library looks which pages of such a heap are resident.
+static void large(void)
+{
+	enum { ALL = 64 * MIB };
+	static const size_t sizes[] = {200, 5000, MIB, 8 * MIB};
+	for (int i = 0; i < 4; i++) {
+		size_t n = ALL / sizes[i];
+		char **p = malloc(n * sizeof *p);
+		for (int round = 0; round < 3; round++) {
+			for (size_t k = 0; k < n; k++) {
+				p[k] = round == 1 ? calloc(1, sizes[i]) : malloc(sizes[i]);
+				CHECK(p[k] != NULL);
+				memset(p[k], 1, round == 2 ? 1 : sizes[i]);
+			}
+			for (size_t k = 0; k < n; k++)
+				free(p[k]);
+		}
+		free(p);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	if (argc < 4)
+	if (argc == 2 && strcmp(argv[1], "large") == 0)
+		large();
+	else if (argc < 4)
 		works(); // under the filter of who execs it
 	else {
 		work(NULL);
