@@ -277,6 +277,7 @@ func TestAutoSplit(t *testing.T) {
 func TestAutoLooksOnce(t *testing.T) {
 	haveTransparent(t)
 	newWorld(t)
+	PurgeDelay = 16e9 // what is freed stays
 	h := mustAcquire(t, 8)
 	mustServe(t, h, 2*autoHeap) // the heap has grown
 	const size = 24 << 20

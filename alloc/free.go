@@ -46,10 +46,10 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 				return why
 			}
 		}
-		h.Thread.tick()
 		if !hugeFree(h.Thread.token, p, h.Thread.Now) {
 			return FreeStale
 		}
+		h.Thread.tick()
 	case secure:
 		if why := p.freeSlot(&h.Thread.running, addr, how, size); why != FreeOK {
 			return why

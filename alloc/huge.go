@@ -212,6 +212,15 @@ func emergencyHuge(start, size uintptr, placement uint32) *Page {
 	return p
 }
 
+// hugeLive is how many bytes huge blocks in use have, by a peek without the lock.
+func hugeLive() (bytes uint64) {
+	for i := range pool.count.huge {
+		k := &pool.count.huge[i]
+		bytes += k.allocBytes - k.freeBytes
+	}
+	return bytes
+}
+
 // A huge block that is larger than the room left in a tier is split: its first part lies in that
 // tier, and the rest in a slower one. It looks like a block in the middle of a migration
 // (migrate.go), whose first done slices are in the tier that is unmigratedIn:

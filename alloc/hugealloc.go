@@ -72,15 +72,6 @@ const (
 	hugeSpansMost = 32 << 20 // bytes of huge blocks in use
 )
 
-// hugeLive is how many bytes huge blocks in use have, by a peek without the lock.
-func hugeLive() (bytes uint64) {
-	for i := range pool.count.huge {
-		k := &pool.count.huge[i]
-		bytes += k.allocBytes - k.freeBytes
-	}
-	return bytes
-}
-
 // hugeInSpan reports whether such a block may be in a span of a placement.
 func (h *Heap) hugeInSpan(home uintptr) bool {
 	return home != placementPin && hugeLive() <= hugeSpansMost && h.mayWaste(home) &&
@@ -169,6 +160,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 		p.pages = reservedPool
 	}
 	cutSplit(h.Thread.token, p, first.bytes)
+	faultedHuge(h.Thread.token, h.Thread.Now, size)
 	return p, ZeroBit
 }
 
@@ -262,6 +254,7 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 		splitGrown(h.Thread.token, p, &g)
 		at = p.Start
 		if size > old {
+			faultedHuge(h.Thread.token, h.Thread.Now, size-old)
 			p.adviseHuge()
 		}
 	}
@@ -289,6 +282,7 @@ func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
 	if !linkCoalesced(token, p, have, size, h.Hint) {
 		return nil
 	}
+	faultedHuge(h.Thread.token, h.Thread.Now, more)
 	return p
 }
 

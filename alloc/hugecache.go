@@ -11,6 +11,10 @@ import (
 //
 // They go back to the kernel by age, as spans do, and at once when there are more than
 // hugeCacheMax bytes, or than limitMost.
+//
+// Where the newest block is twice as large as one that is freed, as that of a table which has moved
+// to have room to double, the second rule of purging is for them, too (purge.go): the table will
+// soon use all of its block, and what it left is too small for its next one.
 const (
 	hugeCacheSlots = 64
 	hugeCacheMax   = 64<<20 + SliceSize // a block of 64 MiB, and what lies before it
@@ -284,6 +288,20 @@ func hugeFreed(token uintptr, p *Page) {
 		return
 	}
 	c.put(p)
+	// nearly twice: both sizes are rounded
+	if newest := pool.huge.head; newest != nil && newest.Size/2 > p.Size/8*7 {
+		c.purgeAmount(token, p.freeSince())
+	}
+}
+
+// purgeAmount unmaps the blocks that were cached for longest while more is cached at now than the
+// second rule of purging allows for the huge blocks in use. poolLock is held, and let go for that.
+func (c *hugeCache) purgeAmount(token uintptr, now uint64) {
+	for c.n != 0 && c.bytes > amountReserve(uintptr(hugeLive()))+pool.feedback.wanted {
+		p := c.remove(c.oldest(anyPlacement, 0))
+		pool.feedback.purgedEarly(now, p.Size)
+		hugeUnmap(token, p)
+	}
 }
 
 // joinsHuge reports whether the freed huge block of b was cut off that of a, and can be one with it
@@ -324,6 +342,9 @@ func hugeExpire(token uintptr, now uint64, placement uintptr, all bool) (done ui
 		}
 		pool.cache.remove(i)
 		done += p.Size
+		if !all {
+			pool.feedback.purgedLate(p.Size)
+		}
 		hugeUnmap(token, p)
 	}
 	poolLock.Release()

@@ -109,6 +109,7 @@ func TestHugeAligned(t *testing.T) {
 func TestHugeJoins(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {0, 2, 1}} {
 		h := hugeWorld(t)
+		PurgeDelay = 16e9 // what is freed stays
 		drop(h, get(t, h, 40*mib))
 		var b [3]uintptr
 		for i, n := range []uintptr{5*mib + SliceSize, 9 * mib, 10 * mib} {

@@ -21,7 +21,8 @@ import (
 // Feedback: memory that the second rule purged, and that was wanted again within the delay, should
 // have stayed. The second rule spares as many bytes from then on, until the first rule finds that
 // they are not wanted. So only a program that has gone through such a cycle keeps more when it
-// falls silent.
+// falls silent. A request for more than was purged does not count: what a table leaves that doubles
+// never suffices for it.
 //
 //	feedback.wanted <= peak
 //
@@ -67,7 +68,9 @@ func faulted(now uint64, n uintptr) {
 //
 //go:noinline
 func missed(now uint64, n uintptr) {
-	pool.feedback.missed(now, n, uintptr(pool.count.peak))
+	if n <= pool.feedback.purged {
+		pool.feedback.missed(now, n, uintptr(pool.count.peak))
+	}
 	pool.trimFeedback.missed(now, n, trimWantedMost())
 }
 
@@ -78,6 +81,14 @@ func (f *purgeFeedback) missed(now uint64, n, most uintptr) {
 	n = min(n, f.purged)
 	f.purged -= n
 	f.wanted = min(f.wanted+n, most)
+}
+
+// faultedHuge is faulted for a huge block. It takes poolLock.
+func faultedHuge(token uintptr, now uint64, n uintptr) {
+	if n <= pool.feedback.purged && poolLock.Take(token) {
+		pool.feedback.missed(now, n, uintptr(pool.count.peak))
+		poolLock.Release()
+	}
 }
 
 func trimWantedMost() uintptr { return uintptr(pool.count.peak) / trimWantedShare }
@@ -95,7 +106,7 @@ func purgeDue(token uintptr, now uint64) {
 	if p == nil {
 		return
 	}
-	reserve := min(dirtyReserve(), limitMost())
+	reserve := min(amountReserve(pool.usedBytes), limitMost())
 	if pressed() {
 		reserve = 0
 	}
@@ -106,10 +117,10 @@ func purgeDue(token uintptr, now uint64) {
 	}
 }
 
-// dirtyReserve is how many dirty bytes are kept at least.
-func dirtyReserve() uintptr {
+// amountReserve is how many free bytes are kept at least while used bytes are in use.
+func amountReserve(used uintptr) uintptr {
 	const most = 1 << 46 // bytes: more than there are addresses
-	least := max(minReserve, pool.usedBytes/reserveShare)
+	least := max(minReserve, used/reserveShare)
 	if PurgeDelay <= config.DefaultPurgeDelay {
 		return least
 	}
@@ -132,8 +143,7 @@ func (p *Page) spared(now uint64, floor uintptr) bool {
 // oldestPlacement is the placement with the span that can be purged and has been free for
 // longest, or placementSlots.
 func oldestPlacement() (placement uintptr) {
-	placement = placementSlots
-	since := ^uint64(0)
+	placement, since := uintptr(placementSlots), ^uint64(0)
 	for i := range pool.oldest {
 		if p := pool.oldest[i].head; p != nil && p.freeSince() <= since {
 			placement, since = uintptr(i), p.freeSince()

@@ -74,7 +74,7 @@ func TestPurgeLater(t *testing.T) {
 		t.Errorf("%d MiB are left after the delay", pool.dirtyBytes>>20)
 	}
 	PurgeDelay = ^uint64(0)
-	if most := dirtyReserve(); most < minReserve {
+	if most := amountReserve(pool.usedBytes); most < minReserve {
 		t.Errorf("with the longest delay %d bytes are kept", most)
 	}
 }

@@ -232,9 +232,11 @@ const (
 
 var leftover [leftoverSlots]uint64 // atomic
 
-// unmapFresh unmaps n bytes at addr that are not counted as mapped, now or later.
+// unmapFresh unmaps n bytes at addr that are not counted as mapped, now or later. What is in them
+// goes in any case.
 func unmapFresh(addr, n uintptr) {
 	if !raw.Unmap(addr, n) {
+		raw.Discard(addr, n)
 		mapped(n)
 		leave(addr, n)
 	}
