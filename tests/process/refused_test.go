@@ -14,9 +14,10 @@ import (
 )
 
 // strace is the command that runs a program with lib preloaded under strace; inject
-// is an expression of its own, or "".
+// is an expression of its own, or "". Its --seccomp-bpf would be a filter in force at start, under
+// which the library makes other calls.
 func strace(lib, trace, inject, out string, prog ...string) []string {
-	args := []string{"strace", "-f", "--seccomp-bpf", "-o", out, "-e", "signal=none", "-e",
+	args := []string{"strace", "-f", "-o", out, "-e", "signal=none", "-e",
 		"trace=" + trace,
 		"-E", "LD_PRELOAD=" + lib}
 	if inject != "" {
