@@ -46,7 +46,10 @@ func (l *List) Renew(next func(*alloc.Survey) int, most, joined int) {
 	for n := next(&l.survey); n > 0; n = next(&l.survey) {
 		l.pieces = append(l.pieces, l.survey.Regions[:n]...)
 	}
-	slices.SortFunc(l.pieces, func(a, b alloc.Region) int { return cmp.Compare(a.Start, b.Start) })
+	// mostly sorted already; stable, because that is less code than SortFunc
+	slices.SortStableFunc(l.pieces, func(a, b alloc.Region) int {
+		return cmp.Compare(a.Start, b.Start)
+	})
 	l.pieces = apart(l.pieces)
 	if len(l.pieces) > most {
 		most = joined
