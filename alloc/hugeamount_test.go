@@ -69,3 +69,40 @@ func TestHugeInTurn(t *testing.T) {
 	}
 	sound(t)
 }
+
+// TestHugeCycle: blocks that are freed and allocated again in turn, more than hugeCacheMax bytes,
+// are faulted in twice, and go back when that ends. The heap never has more than they take.
+func TestHugeCycle(t *testing.T) {
+	for _, c := range []struct{ blocks, bytes uintptr }{
+		{40, 8 * mib}, {120, 5 * mib}, {3, 100 * mib},
+	} {
+		newWorld(t)
+		h := mustAcquire(t, 8)
+		h.Thread.Now = 1e9
+		blocks, misses := make([]uintptr, c.blocks), uint64(0)
+		for range 4 {
+			misses = pool.count.hugeMisses
+			for i := range blocks {
+				blocks[i] = get(t, h, c.bytes)
+			}
+			for _, b := range blocks {
+				drop(h, b)
+			}
+		}
+		all := c.blocks * c.bytes
+		kept := pool.cache.bytes + pool.dirtyBytes // the first blocks are spans
+		if n := pool.count.hugeMisses - misses; n != 0 || kept < all {
+			t.Errorf("%+v: %d are mapped each time, %d MiB are kept", c, n, kept/mib)
+		}
+		if most := uint64(all + all/16); pool.count.peak > most {
+			t.Errorf("%+v: the heap had %d MiB", c, pool.count.peak/mib)
+		}
+		h.Thread.Now += PurgeDelay
+		hugeExpire(h.Thread.token, h.Thread.Now, anyPlacement, false)
+		if pool.cache.n != 0 || pool.feedback.wanted > all/16 {
+			t.Errorf("%+v: %d blocks are cached after the delay, %d MiB are wanted", c,
+				pool.cache.n, pool.feedback.wanted/mib)
+		}
+		sound(t)
+	}
+}

@@ -10,13 +10,14 @@ import (
 //	bytes = Σ Size of slot[0:n]
 //
 // They go back to the kernel by age, as spans do, and at once when there are more than
-// hugeCacheMax bytes, or than limitMost.
+// hugeCacheMax bytes, or than limitMost. Once such memory was wanted again, more may stay, as of
+// spans (feedback in purge.go).
 //
 // Where the newest block is twice as large as one that is freed, as that of a table which has moved
 // to have room to double, the second rule of purging is for them, too (purge.go): the table will
 // soon use all of its block, and what it left is too small for its next one.
 const (
-	hugeCacheSlots = 64
+	hugeCacheSlots = 256
 	hugeCacheMax   = 64<<20 + SliceSize // a block of 64 MiB, and what lies before it
 	hugeCacheLeast = 1 << 20            // smaller remainders of a block are not kept
 )
@@ -278,12 +279,12 @@ func hugeFreed(token uintptr, p *Page) {
 	for i := c.neighbour(p); i != hugeCacheSlots; i = c.neighbour(p) {
 		p = joinHuge(p, c.remove(i))
 	}
-	most := min(hugeCacheMax, limitMost())
+	most := min(max(hugeCacheMax, pool.feedback.wanted), limitMost())
 	for c.n >= hugeCacheSlots || c.n != 0 && c.bytes+p.Size > most {
-		q := c.remove(c.oldest(anyPlacement, 0))
-		hugeUnmap(token, q)
+		c.purgeOldest(token, p.freeSince())
 	}
 	if c.bytes+p.Size > most {
+		pool.feedback.purgedEarly(p.freeSince(), p.Size)
 		hugeUnmap(token, p)
 		return
 	}
@@ -298,10 +299,16 @@ func hugeFreed(token uintptr, p *Page) {
 // second rule of purging allows for the huge blocks in use. poolLock is held, and let go for that.
 func (c *hugeCache) purgeAmount(token uintptr, now uint64) {
 	for c.n != 0 && c.bytes > amountReserve(uintptr(hugeLive()))+pool.feedback.wanted {
-		p := c.remove(c.oldest(anyPlacement, 0))
-		pool.feedback.purgedEarly(now, p.Size)
-		hugeUnmap(token, p)
+		c.purgeOldest(token, now)
 	}
+}
+
+// purgeOldest unmaps the block that was cached for longest, before its delay. poolLock is held, and
+// let go for that.
+func (c *hugeCache) purgeOldest(token uintptr, now uint64) {
+	p := c.remove(c.oldest(anyPlacement, 0))
+	pool.feedback.purgedEarly(now, p.Size)
+	hugeUnmap(token, p)
 }
 
 // joinsHuge reports whether the freed huge block of b was cut off that of a, and can be one with it
@@ -350,50 +357,4 @@ func hugeExpire(token uintptr, now uint64, placement uintptr, all bool) (done ui
 	poolLock.Release()
 	countPressed(done)
 	return done
-}
-
-// hugeSpanLeast is how much of a cached huge block is made pages of at a time, at least:
-// slices.
-const hugeSpanLeast = 1 << 20 >> SliceShift
-
-// spanOfHuge makes the end of a placement's cached huge block that was freed first, at least n
-// slices, a segment of one dirty span, so that resident memory is used before fresh memory. It
-// reports false if there is no such block. Precondition: poolLock is held.
-func spanOfHuge(placement, n uintptr) bool {
-	c := &pool.cache
-	i := c.oldest(placement, n<<SliceShift)
-	if i == hugeCacheSlots || hugePageSlices(placement) != 1 {
-		return false
-	}
-	p := c.slot[i&(hugeCacheSlots-1)]
-	size := max(n, hugeSpanLeast) << SliceShift
-	if p.Size < size+hugeCacheLeast {
-		size = p.Size
-	}
-	start := p.Start + p.Size - size
-	if !mapReserve(start, size) {
-		return false
-	}
-	seg := newSegment()
-	if seg == nil {
-		return false
-	}
-	q := p
-	if size == p.Size {
-		dropExtents(c.remove(i).extentsFrom(start))
-	} else if q = newDescriptor(); q != nil {
-		c.shrink(p, size)
-	} else {
-		dropSegment(seg)
-		return false
-	}
-	since := p.freeSince()
-	addSegment(seg, q, start, size>>SliceShift, uint32(placement))
-	seg.mapAddr, seg.mapSize, seg.pages = start, size, uint32(p.pages)
-	if p.pages != transparent {
-		seg.keepOrdinary(uint32(placement))
-	}
-	q.setFreeSince(since)
-	addDirty(q)
-	return true
 }

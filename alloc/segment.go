@@ -271,3 +271,49 @@ func segmentDetach(p *Page) (addr, size uintptr) {
 	dropSegment(seg)
 	return addr, size
 }
+
+// hugeSpanLeast is how much of a cached huge block is made pages of at a time, at least:
+// slices.
+const hugeSpanLeast = 1 << 20 >> SliceShift
+
+// spanOfHuge makes the end of a placement's cached huge block that was freed first, at least n
+// slices, a segment of one dirty span, so that resident memory is used before fresh memory. It
+// reports false if there is no such block. Precondition: poolLock is held.
+func spanOfHuge(placement, n uintptr) bool {
+	c := &pool.cache
+	i := c.oldest(placement, n<<SliceShift)
+	if i == hugeCacheSlots || hugePageSlices(placement) != 1 {
+		return false
+	}
+	p := c.slot[i&(hugeCacheSlots-1)]
+	size := max(n, hugeSpanLeast) << SliceShift
+	if p.Size < size+hugeCacheLeast {
+		size = p.Size
+	}
+	start := p.Start + p.Size - size
+	if !mapReserve(start, size) {
+		return false
+	}
+	seg := newSegment()
+	if seg == nil {
+		return false
+	}
+	q := p
+	if size == p.Size {
+		dropExtents(c.remove(i).extentsFrom(start))
+	} else if q = newDescriptor(); q != nil {
+		c.shrink(p, size)
+	} else {
+		dropSegment(seg)
+		return false
+	}
+	since := p.freeSince()
+	addSegment(seg, q, start, size>>SliceShift, uint32(placement))
+	seg.mapAddr, seg.mapSize, seg.pages = start, size, uint32(p.pages)
+	if p.pages != transparent {
+		seg.keepOrdinary(uint32(placement))
+	}
+	q.setFreeSince(since)
+	addDirty(q)
+	return true
+}
