@@ -32,6 +32,9 @@ func (*Damon) WritesOnly() bool { return false }
 // damonRoot is the folder of DAMON's files. Tests have one of their own.
 var damonRoot = "/sys/kernel/mm/damon/admin/kdamonds/"
 
+// moduleRoot is the folder of the kernel's modules. Tests have one of their own.
+var moduleRoot = "/sys/module/"
+
 // Names of files in damonRoot.
 const (
 	damonCount    = "nr_kdamonds"
@@ -82,6 +85,9 @@ func (s *Damon) Probe() error {
 
 // claim makes a kdamond, unless another program has one. It leaves none behind if it fails.
 func (s *Damon) claim() error {
+	if err := kernelHas(); err != nil {
+		return err
+	}
 	path := damonRoot + damonCount
 	count, err := readWord(path)
 	if err != nil {
@@ -97,6 +103,18 @@ func (s *Damon) claim() error {
 		}
 	}
 	return needing(err, "a /sys that root may write to", "Linux 5.18")
+}
+
+// kernelHas reports as an error that the kernel itself has DAMON. It would refuse to turn ours on.
+// damon_stat is on by default in many kernels since Linux 6.17.
+func kernelHas() error {
+	for _, module := range []string{"damon_stat", "damon_reclaim", "damon_lru_sort"} {
+		path := moduleRoot + module + "/parameters/enabled"
+		if on, err := readWord(path); err == nil && on == "Y" {
+			return fmt.Errorf("%s is Y: the kernel has DAMON, of which there is one", path)
+		}
+	}
+	return nil
 }
 
 // abandoned reports that the only kdamond is off because the process that it looked at has ended.

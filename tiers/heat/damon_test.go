@@ -1,9 +1,11 @@
 package heat
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +63,36 @@ func TestDamonClaimFails(t *testing.T) {
 	}
 	if got, err := readWord(count); err != nil || got != "0" {
 		t.Errorf("%s is %q, %v", count, got, err)
+	}
+}
+
+// TestDamonOfKernel: where the kernel itself has DAMON, no kdamond is made, and the error says so.
+func TestDamonOfKernel(t *testing.T) {
+	root, modules := damonRoot, moduleRoot
+	defer func() { damonRoot, moduleRoot = root, modules }()
+	damonRoot, moduleRoot = t.TempDir()+"/", t.TempDir()+"/"
+	count := filepath.Join(damonRoot, damonCount)
+	folder := filepath.Join(moduleRoot, "damon_stat", "parameters")
+	if err := errors.Join(os.WriteFile(count, []byte("0"), 0o600),
+		os.MkdirAll(folder, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		enabled string
+		taken   bool
+	}{{"Y\n", true}, {"N\n", false}} {
+		err := os.WriteFile(filepath.Join(folder, "enabled"), []byte(c.enabled), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := (&Damon{}).claim()
+		if says := refused != nil && strings.Contains(refused.Error(),
+			"damon_stat/parameters/enabled is Y"); says != c.taken {
+			t.Errorf("%q: %v", c.enabled, refused)
+		}
+		if got, err := readWord(count); err != nil || got != "0" {
+			t.Errorf("%q: %s is %q, %v", c.enabled, count, got, err)
+		}
 	}
 }
 
