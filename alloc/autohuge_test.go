@@ -116,6 +116,7 @@ func TestAutoSegments(t *testing.T) {
 	}
 	t.Run("sparse", func(t *testing.T) {
 		newWorld(t)
+		systemHuge = unasked // the system may give huge pages to all
 		used = raw.Page
 		defer func() { used = 30000 }()
 		if wanted, _ := grown(t); wanted != 0 || pool.count.advised != 0 {
@@ -125,6 +126,7 @@ func TestAutoSegments(t *testing.T) {
 	for _, first := range []uintptr{1000, 30000} {
 		t.Run(fmt.Sprintf("sparse after blocks of %d", first), func(t *testing.T) {
 			newWorld(t)
+			systemHuge = unasked
 			size = first
 			defer func() { size, used = 30000, 30000 }()
 			dense, _ := grown(t)
