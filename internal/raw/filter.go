@@ -32,8 +32,9 @@ func FilteredFromStart() bool {
 	return found != filterAbsent
 }
 
-// lookForFilter reads the file at the C string path, whose line "Seccomp:" is 0 without a filter.
-// The line has no fixed place: the process's groups are before it.
+// lookForFilter reads the file at the C string path, whose line "Seccomp:" is 0 without a filter. A
+// kernel that has no filters has no such line. It has no fixed place: the process's groups are
+// before it.
 func lookForFilter(path uintptr) uint32 {
 	const (
 		label  = "\nSeccomp:\t      " // filled up to a power of two, for the index
@@ -43,14 +44,18 @@ func lookForFilter(path uintptr) uint32 {
 	if errno != 0 {
 		return filterPresent
 	}
-	found, matched := uint32(filterPresent), uint(0)
+	found, matched, some := uint32(filterPresent), uint(0), false
 	var text [256]byte
 	for matched <= length {
 		n, errno := Sys(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&text)), uintptr(len(text)), 0,
 			0, 0)
 		if errno != 0 || n == 0 || n > uintptr(len(text)) {
+			if errno == 0 && n == 0 && some && matched < length {
+				found = filterAbsent
+			}
 			break
 		}
+		some = true
 		for i := uintptr(0); i < n && matched <= length; i++ {
 			c := text[i&255]
 			switch {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestLookForFilter: the line is found wherever it is, and a file without it counts as a filter.
+// TestLookForFilter: the line is found wherever it is. A file without it is that of a kernel that
+// has no filters; where there is no file, or nothing in it, that counts as a filter.
 func TestLookForFilter(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -16,10 +17,10 @@ func TestLookForFilter(t *testing.T) {
 	}{
 		{"Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n", filterAbsent},
 		{"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n", filterPresent},
-		{"Name:\tSeccomp:\t0\nSeccomp_filters:\t0\n", filterPresent},
+		{"Name:\tSeccomp:\t0\nSeccomp:\t2\n", filterPresent},
 		{"Name:\tx\n\nSeccomp\nSeccomp:\t0\n", filterAbsent},
 		{"Name:\tx\nSeccomp:\t", filterPresent},
-		{"", filterPresent},
+		{"", filterAbsent},
 	} {
 		for _, groups := range []int{0, 200, 230, 239, 240, 241, 242, 250, 256, 70000} {
 			file := filepath.Join(t.TempDir(), "status")
@@ -32,8 +33,10 @@ func TestLookForFilter(t *testing.T) {
 			}
 		}
 	}
-	if got := lookForFilter(Bytes("/no/such/file\x00")); got != filterPresent {
-		t.Errorf("without the file: %d", got)
+	for _, file := range []string{"/no/such/file", os.DevNull} {
+		if got := lookForFilter(Bytes(file + "\x00")); got != filterPresent {
+			t.Errorf("%s: %d", file, got)
+		}
 	}
 }
 

@@ -47,6 +47,7 @@ var workloads = []workload{
 	{"sh8", own("sh8", 0)},
 	{"simple-1", own("simple", 1)},
 	{"simple-n", own("simple", 0)},
+	{"tensors", own("tensors", 1)},
 	{"thrash", own("thrash", 0)},
 	{"xmalloc", own("xmalloc", 0)},
 	{"clang", clang},
