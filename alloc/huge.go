@@ -257,13 +257,13 @@ func (s firstPart) release(size uintptr, placement uintptr) {
 	tiers.Release(tierOf(uint32(placement)), size-s.bytes)
 }
 
-// settlePages is the function of that name for a block of size bytes.
-func (s firstPart) settlePages(start, size, placement uintptr, hugetlb bool) {
+// placePages is the function of that name for a block of size bytes.
+func (s firstPart) placePages(start, size, placement uintptr, hugetlb bool) {
 	if s.bytes != 0 {
-		settlePages(start, s.bytes, s.placement, hugetlb)
+		placePages(start, s.bytes, s.placement, hugetlb)
 	}
 	if s.bytes != size {
-		settlePages(start+s.bytes, size-s.bytes, uint32(placement), hugetlb)
+		placePages(start+s.bytes, size-s.bytes, uint32(placement), hugetlb)
 	}
 }
 

@@ -168,7 +168,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 // used bytes of it are accessible.
 func (h *Heap) adoptFresh(start, size, used, placement uintptr, first firstPart,
 	hugetlb bool) *Page {
-	first.settlePages(start, size, placement, hugetlb)
+	first.placePages(start, size, placement, hugetlb)
 	if placement == placementPin && bound && !pin(start, used) {
 		return nil
 	}

@@ -181,7 +181,7 @@ func splitGrown(token uintptr, p *Page, g *growth) {
 		g.rest,
 		uint32(g.placement),
 	) // it has grown out of the other placement's
-	settlePages(p.Start+first.bytes, g.rest, uint32(g.placement), false)
+	placePages(p.Start+first.bytes, g.rest, uint32(g.placement), false)
 	cutSplit(token, p, first.bytes)
 }
 

@@ -119,9 +119,9 @@ func SetPlacements(s *config.Settings, m *numa.Map) {
 	}
 }
 
-// settlePages tells the kernel where a fresh mapping's pages are to come from. It
+// placePages tells the kernel where a fresh mapping's pages are to come from. It
 // refuses only what a later page fault will show in bytes_per_node.
-func settlePages(addr, n uintptr, placement uint32, hugetlb bool) {
+func placePages(addr, n uintptr, placement uint32, hugetlb bool) {
 	w := &placements[placement&(placementSlots-1)]
 	if w.nodes.Mode != 0 {
 		numa.Bind(addr, n, &w.nodes, false)

@@ -164,8 +164,8 @@ func SampleEnd(h *Heap, how uintptr) {
 //	popped = From.Allocs + pops from the list - seen
 //
 // Near the sample nothing is shown, and C pops from the page and the list, Budget times
-// (interpose/libc_profile.h). When a slow path runs, settle subtracts what was popped, and ration
-// shows what is left.
+// (interpose/libc_profile.h). When a slow path runs, countPops subtracts what was popped, and
+// ration shows what is left.
 
 // Rations is the rations of a heap, by class.
 type Rations struct {
@@ -221,7 +221,7 @@ func (h *Heap) dueOf(c uintptr) bool {
 
 // dueNext reports whether the next block of class c is to be sampled.
 func (h *Heap) dueNext(c uintptr) bool {
-	h.settle(c)
+	h.countPops(c)
 	r := h.rationOf(c)
 	if r.left == 0 {
 		r.draw(c)
@@ -234,9 +234,9 @@ func (r *Ration) draw(c uintptr) {
 	r.left = profile.Blocks(int64(sizeclass.Size(c)))
 }
 
-// settle counts what was popped. In a forked child it draws anew. That is right at any time,
+// countPops counts what was popped. In a forked child it draws anew. That is right at any time,
 // because how far away a sample is does not depend on the one before.
-func (h *Heap) settle(c uintptr) {
+func (h *Heap) countPops(c uintptr) {
 	r := h.rationOf(c)
 	pops := r.page().Allocs + h.pops(c)
 	r.left -= int64(pops - r.seen)
@@ -266,8 +266,8 @@ func (h *Heap) served(b, n uintptr) {
 	}
 }
 
-// popped has settle not count one block of class c. Where the fast path is disabled it would count
-// none: nothing is on the list, and From is pageNone.
+// popped has countPops not count one block of class c. Where the fast path is disabled it would
+// count none: nothing is on the list, and From is pageNone.
 func (h *Heap) popped(c uintptr) {
 	if !h.fastPathDisabled(c) {
 		h.rationOf(c).seen++
@@ -276,7 +276,7 @@ func (h *Heap) popped(c uintptr) {
 
 // from makes p the page that the blocks of class c come from. None is shown before the next ration.
 func (h *Heap) from(c uintptr, p *Page) {
-	h.settle(c)
+	h.countPops(c)
 	r := h.rationOf(c)
 	r.seen += p.Allocs - r.page().Allocs
 	r.From, r.Budget = p, 0
@@ -295,7 +295,7 @@ func (h *Heap) ration(c uintptr) {
 	if h.Rations == nil || h.fastPathDisabled(c) || !h.opened.Has(c) {
 		return
 	}
-	h.settle(c)
+	h.countPops(c)
 	r := h.rationOf(c)
 	if h != h.Thread.Base {
 		h.withhold(c, 0)
@@ -369,8 +369,8 @@ func (h *Heap) pops(c uintptr) uint64 {
 	return n
 }
 
-// forked has a forked child draw its next samples anew (settle), or all children of a process would
-// take theirs at the same points. The fast path is shown almost nothing until then. The signal
+// forked has a forked child draw its next samples anew (countPops), or all children of a process
+// would take theirs at the same points. The fast path is shown almost nothing until then. The signal
 // handler in which the child was forked may have interrupted it, so no list is moved here.
 func (t *Thread) forked() {
 	for h := t.heaps; h != nil && h.Rations != nil; h = h.sibling {

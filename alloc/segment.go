@@ -85,7 +85,7 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 		return nil
 	}
 	mapped(size)
-	settlePages(start, slices<<SliceShift, uint32(placement), hugetlb)
+	placePages(start, slices<<SliceShift, uint32(placement), hugetlb)
 	stats.Put1(config.LogDebug, stats.EventSegment, start, slices<<SliceShift)
 	addSegment(seg, p, start, slices, uint32(placement))
 	seg.mapAddr, seg.mapSize = addr, size
@@ -152,7 +152,7 @@ func extend(placement, least, most uintptr) *Page {
 		freeDescriptor(p)
 		return nil
 	}
-	settlePages(start, n, uint32(placement), false)
+	placePages(start, n, uint32(placement), false)
 	stats.Put1(config.LogDebug, stats.EventSegment, start, n)
 	seg.slices += slices
 	seg.keepOrdinary(uint32(placement))

@@ -256,7 +256,7 @@ func (h *Heap) emergencySpan(n uintptr) *Page {
 		tiers.Release(tierOf(placement), size)
 		return nil
 	}
-	settlePages(start, size, placement, false)
+	placePages(start, size, placement, false)
 	p := (*Page)(raw.Ptr(start))
 	p.Start = start + SliceSize
 	p.slices = uint32(n)

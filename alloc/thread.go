@@ -120,7 +120,7 @@ func Acquire(token uintptr) *Heap {
 	t.name = [2]uint64{}
 	t.rules = tiers.ThreadSet(0)
 	t.rename()
-	t.settle()
+	t.setBase()
 	return t.Base
 }
 
@@ -227,7 +227,7 @@ func (t *Thread) follow() {
 //go:noinline
 func (t *Thread) goBy(hint uint32) {
 	t.hint = hint
-	t.settle()
+	t.setBase()
 }
 
 // Renamed reads the thread's name again, because a rule may depend on it.
@@ -248,14 +248,14 @@ func (t *Thread) rename() {
 	}
 	t.name[0], t.name[1] = name[0], name[1]
 	t.rules = tiers.ThreadSet(uintptr(unsafe.Pointer(&name)))
-	t.settle()
+	t.setBase()
 }
 
 const prGetName = 16
 
-// settle makes the heap of the thread's hint the base heap. If there is no memory for that heap,
+// setBase makes the heap of the thread's hint the base heap. If there is no memory for that heap,
 // the base stays.
-func (t *Thread) settle() {
+func (t *Thread) setBase() {
 	hint := uintptr(t.hint)
 	if tiers.RulesOn() {
 		hint = tiers.Base(t.rules, hint)

@@ -63,11 +63,11 @@ func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 			return r.refuse()
 		}
 	}
-	return r.settle(size)
+	return r.overSoftCap(size)
 }
 
-// settle is Reserve when no tier takes the request within its caps.
-func (r *request) settle(size uint64) (answer uintptr) {
+// overSoftCap is Reserve when no tier takes the request within its caps.
+func (r *request) overSoftCap(size uint64) (answer uintptr) {
 	for i := r.home; i < tierCount && r.over != 0; i++ {
 		bit := uintptr(1) << (i & slotMask)
 		if (r.full|r.over)&bit == 0 {
