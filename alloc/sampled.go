@@ -370,8 +370,8 @@ func (h *Heap) pops(c uintptr) uint64 {
 }
 
 // forked has a forked child draw its next samples anew (countPops), or all children of a process
-// would take theirs at the same points. The fast path is shown almost nothing until then. The signal
-// handler in which the child was forked may have interrupted it, so no list is moved here.
+// would take theirs at the same points. The fast path is shown almost nothing until then. The
+// signal handler in which the child was forked may have interrupted it, so no list is moved here.
 func (t *Thread) forked() {
 	for h := t.heaps; h != nil && h.Rations != nil; h = h.sibling {
 		h.until = profile.Distance()

@@ -1,6 +1,7 @@
 package cudahook
 
 import (
+	"fmt"
 	"testing"
 
 	"tieralloc/internal/config"
@@ -29,12 +30,13 @@ var variants = map[string]func(*config.CUDA){
 	},
 }
 
-// TestModel runs random programs of several threads, streams, contexts and devices.
+// TestModel runs random programs of several threads, streams, contexts and devices. The name of a
+// subtest, given to -run, replays it.
 func TestModel(t *testing.T) {
-	calls, taken, given, ended, hosted := map[Action]int{}, 0, 0, 0, 0
+	calls, taken, given, ended, hosted, ran := map[Action]int{}, 0, 0, 0, 0, 0
 	for name, set := range variants {
-		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(2) {
+		for seed := range uint64(2) {
+			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
 				w := newWorld(t, seed, set)
 				w.f.noContext = seed%2 == 1
 				if seed%2 == 0 {
@@ -47,13 +49,17 @@ func TestModel(t *testing.T) {
 					}
 				}
 				runWorld(t, w, 9000)
+				ran++
 				taken, given, ended, hosted = taken+w.taken, given+w.given, ended+w.ended,
 					hosted+w.hosted
 				for action, n := range w.f.calls {
 					calls[action] += n
 				}
-			}
-		})
+			})
+		}
+	}
+	if ran < 2*len(variants) {
+		return // what follows is of all programs together
 	}
 	if hosted < 300 {
 		t.Errorf("%d blocks on the host", hosted)
@@ -75,14 +81,16 @@ func TestModel(t *testing.T) {
 // TestModelFailures is the same while the driver fails now and then.
 func TestModelFailures(t *testing.T) {
 	for seed := range uint64(6) {
-		w := newWorld(t, seed, func(c *config.CUDA) {
-			c.ReuseEvent = seed%2 == 0
-			c.Hard = 120 << 20
-			c.Spill = seed%3 == 0
-			c.Managed = seed > 3
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			w := newWorld(t, seed, func(c *config.CUDA) {
+				c.ReuseEvent = seed%2 == 0
+				c.Hard = 120 << 20
+				c.Spill = seed%3 == 0
+				c.Managed = seed > 3
+			})
+			w.failing = true
+			w.f.failRate = 0.02
+			runWorld(t, w, 4000)
 		})
-		w.failing = true
-		w.f.failRate = 0.02
-		runWorld(t, w, 4000)
 	}
 }
