@@ -57,6 +57,16 @@ func TestFilterInherits(t *testing.T) {
 	}
 }
 
+// TestFilterPast: a filter that is set past libc and knows what docs/limits.md says that such filters
+// must know kills no program either.
+func TestFilterPast(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "filter.c")
+	for _, env := range filterEnvs[:3] {
+		clean(t, preloaded(t, env, prog, "past"))
+	}
+}
+
 // TestFilterBackground: nor is a program killed that asks for background work, which it then does
 // without.
 func TestFilterBackground(t *testing.T) {

@@ -2,11 +2,12 @@
 //
 //	filter HOW [more|report]
 //
-// HOW is the call that makes the filter: prctl, syscall, unseen if it is not libc's, or inherits
-// where a program before this one has set no_new_privs. With "all" it is for all threads, and the
-// program runs for a while. The short list is enough for one thread that allocates and exits. With
-// "more" the filter also knows the calls with which libc makes threads and children, and the
-// program has some. With "report" it knows those of a report as well (docs/limits.md).
+// HOW is the call that makes the filter: prctl, syscall, unseen if it is not libc's, past if
+// neither is the one that forbids new privileges (the filter then knows what such filters must), or
+// inherits where a program before this one has set no_new_privs. With "all" it is for all threads,
+// and the program runs for a while. The short list is enough for one thread that allocates and
+// exits. With "more" the filter also knows the calls with which libc makes threads and children,
+// and the program has some. With "report" it knows those of a report as well (docs/limits.md).
 #include "common.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -25,6 +26,9 @@ static const int allocates[] = {SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_m
 // Of libc: the stacks of threads are the program's own, which libc does not protect.
 static const int threads[] = {SYS_clone, SYS_clone3, SYS_set_robust_list, SYS_rseq,
 	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_exit, SYS_wait4, SYS_gettid};
+
+// Of a library that has not seen the filter.
+static const int looks[] = {SYS_openat, SYS_read, SYS_pread64, SYS_close, SYS_mincore};
 
 static const int reports[] = {
 	SYS_arch_prctl, SYS_prlimit64, SYS_openat, SYS_fcntl, SYS_close, SYS_newfstatat, SYS_renameat};
@@ -48,26 +52,39 @@ static void allow(const int *calls, size_t n)
 	}
 }
 
+// A system call that is not libc's.
+static long own(long number, long a, long b, const void *c)
+{
+	long e;
+	register long d __asm__("r10") = 0;
+	register long f __asm__("r8") = 0;
+	__asm__ volatile("syscall"
+					 : "=a"(e)
+					 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(d), "r"(f)
+					 : "rcx", "r11", "memory");
+	return e;
+}
+
 static void filter(const char *how, int more, int report)
 {
+	int past = strcmp(how, "past") == 0;
 	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	allow(allocates, COUNT(allocates));
 	if (more)
 		allow(threads, COUNT(threads));
 	if (report)
 		allow(reports, COUNT(reports));
+	if (past)
+		allow(looks, COUNT(looks));
 	add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 	struct sock_fprog all = {length, code};
-	if (strcmp(how, "inherits") != 0)
+	if (past)
+		CHECK(own(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, NULL) == 0);
+	else if (strcmp(how, "inherits") != 0)
 		CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	if (strcmp(how, "unseen") == 0) {
-		long e;
-		__asm__ volatile("syscall"
-						 : "=a"(e)
-						 : "a"(SYS_seccomp), "D"(SECCOMP_SET_MODE_FILTER), "S"(0), "d"(&all)
-						 : "rcx", "r11", "memory");
-		CHECK(e == 0, "%ld", e);
-	} else if (strcmp(how, "prctl") == 0)
+	if (past || strcmp(how, "unseen") == 0)
+		CHECK(own(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all) == 0);
+	else if (strcmp(how, "prctl") == 0)
 		CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0, "%m");
 	else
 		CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
