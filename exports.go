@@ -164,6 +164,11 @@ func ta_go_sample_step(stack, how uintptr) uint {
 //export ta_go_sample_end
 func ta_go_sample_end(h, how uintptr) { alloc.SampleEnd(heap(h), how) }
 
+//export ta_go_sample_took
+func ta_go_sample_took(h, start, end uintptr) {
+	alloc.SampleTook(heap(h), uint64(start), uint64(end))
+}
+
 //export ta_go_cuda_step
 func ta_go_cuda_step(r uintptr) uint {
 	q := (*cudahook.Request)(raw.Ptr(r))

@@ -56,6 +56,8 @@ type Heap struct {
 	until   int64    // the bytes of huge blocks up to the next sample
 	sampled bool     // its blocks are sampled ones
 
+	untilLevel uint8 // at which until was drawn: see thinning
+
 	offered  *Page  // the page that offerKept gave last
 	grown    uint32 // the class that realloc last asked of growInPlace: see retireCurrent
 	unspread bool   // its pages are not spread (sizeclass.Spread)

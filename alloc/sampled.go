@@ -39,7 +39,8 @@ func (h *Heap) due(n uintptr) bool {
 	if h.until > 0 {
 		return false
 	}
-	h.until = profile.Distance()
+	h.Thread.sampledLevel = h.untilLevel
+	h.distance()
 	return true
 }
 
@@ -141,7 +142,8 @@ func SampleBegin(h *Heap) *unwind.Stack {
 // SampleEnd ends the note. how is how the walk has ended.
 func SampleEnd(h *Heap, how uintptr) {
 	t := h.Thread
-	b := profile.Block{Addr: t.Sampled, Size: uint64(t.sampledBytes), Hint: h.Hint, Now: t.Now}
+	b := profile.Block{Addr: t.Sampled, Size: uint64(t.sampledBytes), Hint: h.Hint, Now: t.Now,
+		Level: t.sampledLevel}
 	if p := Lookup(b.Addr); p != nil {
 		b.Hint, b.Tier = p.Hint, uint32(tierOf(p.placement))
 	}
@@ -169,8 +171,9 @@ func SampleEnd(h *Heap, how uintptr) {
 
 // Rations is the rations of a heap, by class.
 type Rations struct {
-	_  raw.OffHeap
-	Of [sizeclass.Count]Ration
+	_        raw.OffHeap
+	Of       [sizeclass.Count]Ration
+	thinning thinning // of a thread's base heap
 }
 
 // Ration is what may be used of a class before the next sample.
@@ -182,6 +185,7 @@ type Ration struct {
 	seen   uint64
 	forks  uint32 // profile.Forks when left was drawn
 	shown  bool
+	level  uint8 // at which left was drawn: see thinning
 }
 
 // A class is shown if at least so many frees may follow.
@@ -193,7 +197,7 @@ func (h *Heap) profile() {
 	if h.sampled {
 		return
 	}
-	h.until = profile.Distance()
+	h.distance()
 	bytes := raw.RoundUp(unsafe.Sizeof(Rations{}), raw.Page)
 	h.Rations = (*Rations)(raw.Ptr(raw.Map(bytes)))
 	h.sampled = h.Rations == nil
@@ -214,7 +218,8 @@ func (h *Heap) dueOf(c uintptr) bool {
 	due := h.dueNext(c)
 	r := h.rationOf(c)
 	if r.left--; due {
-		r.draw(c)
+		h.Thread.sampledLevel = r.level
+		h.draw(r, c)
 	}
 	return due
 }
@@ -224,14 +229,15 @@ func (h *Heap) dueNext(c uintptr) bool {
 	h.countPops(c)
 	r := h.rationOf(c)
 	if r.left == 0 {
-		r.draw(c)
+		h.draw(r, c)
 	}
 	return r.left <= 1
 }
 
 // draw draws the number of blocks of class c up to and including the next one sampled.
-func (r *Ration) draw(c uintptr) {
-	r.left = profile.Blocks(int64(sizeclass.Size(c)))
+func (h *Heap) draw(r *Ration, c uintptr) {
+	r.level = h.Thread.thinned()
+	r.left = profile.Blocks(int64(sizeclass.Size(c)), r.level)
 }
 
 // countPops counts what was popped. In a forked child it draws anew. That is right at any time,
@@ -374,7 +380,7 @@ func (h *Heap) pops(c uintptr) uint64 {
 // signal handler in which the child was forked may have interrupted it, so no list is moved here.
 func (t *Thread) forked() {
 	for h := t.heaps; h != nil && h.Rations != nil; h = h.sibling {
-		h.until = profile.Distance()
+		h.distance()
 		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 			h.rationOf(c).Budget = 0
 			h.cacheList(c).Credit = 1

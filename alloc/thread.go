@@ -64,6 +64,7 @@ type Thread struct {
 	retiredHeap  *Heap // of the current page of several slices that became empty last: its heap
 	retiredClass uint32
 	retiredRun   uint8 // pages of one block that it gave up in a row, up to steadyRun
+	sampledLevel uint8 // at which Sampled was drawn: see thinning
 
 	hinted bool // hint is the thread's own, not the process's default
 	capped bool // the last reserve was refused after all attempts to make room

@@ -1,9 +1,11 @@
 // The stack of a sampled block (alloc/sampled.go, cudahook/sampled.go).
 #include <sys/prctl.h>
+#include <time.h>
 #include "boot.h"
 #include "boot_python.h"
 #include "boot_walk.h"
 #include "exports.h"
+#include "libc_symbol.h"
 #include "syscall.h"
 
 // Notes the name of the calling thread as it was at most a millisecond before now: the system call
@@ -37,10 +39,12 @@ NOINLINE void ta_sample_note(ta_heap *h)
 	struct ta_stack *s = (struct ta_stack *)ta_go_sample_begin((uintptr_t)h);
 	if (s == NULL)
 		return;
+	uint64_t start = ta_clock(CLOCK_MONOTONIC);
 	struct ta_python p = ta_python_here();
 	set_python(s, &p);
 	name(s, h->Thread->Now);
 	ta_go_sample_end((uintptr_t)h, ta_walk(s, TA_UNWIND_FRAMES + 1));
+	ta_go_sample_took((uintptr_t)h, start, ta_clock(CLOCK_MONOTONIC));
 }
 
 NOINLINE void ta_sample_device(struct ta_cuda_request *r)

@@ -39,6 +39,7 @@ void ta_go_misuse(uintptr_t fn, uintptr_t p, uintptr_t why, uintptr_t size);
 uintptr_t ta_go_sample_begin(uintptr_t heap);
 uintptr_t ta_go_sample_step(uintptr_t stack, uintptr_t how);
 void ta_go_sample_end(uintptr_t heap, uintptr_t how);
+void ta_go_sample_took(uintptr_t heap, uintptr_t start, uintptr_t end);
 uintptr_t ta_go_cuda_step(uintptr_t request);
 uintptr_t ta_go_cuda_sample_begin(uintptr_t request);
 void ta_go_cuda_sample_end(uintptr_t request, uintptr_t how);

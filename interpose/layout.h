@@ -230,6 +230,7 @@ struct ta_ration {
 
 struct ta_rations {
 	struct ta_ration Of[128];
+	unsigned char rest[24];
 };
 
 struct ta_frame {

@@ -35,6 +35,7 @@ with TA_BACKGROUND=1. The command waits for that (--wait) and shows the file.
   peak_space                   bytes in use when the heap was largest
   recent_space                 bytes in use from the last half of the time
   lifetime                     time from allocation to free, of blocks freed
+  inuse_samples                how many blocks not freed were sampled
   touches, heat_space          touched pages per second, and the bytes of which
                                that is known (TA_PROFILE_HEAT=1)
 

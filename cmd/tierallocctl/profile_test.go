@@ -14,7 +14,8 @@ import (
 var libraryTypes = []*profile.ValueType{{Type: "alloc_objects", Unit: "count"},
 	{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_objects", Unit: "count"},
 	{Type: "inuse_space", Unit: "bytes"}, {Type: "peak_space", Unit: "bytes"},
-	{Type: "recent_space", Unit: "bytes"}, {Type: "lifetime", Unit: "nanoseconds"}}
+	{Type: "recent_space", Unit: "bytes"}, {Type: "lifetime", Unit: "nanoseconds"},
+	{Type: "inuse_samples", Unit: "count"}}
 
 // madeProfile is a profile of a program of 64 seconds that runs since 2023.
 func madeProfile() *profile.Profile {
@@ -24,8 +25,12 @@ func madeProfile() *profile.Profile {
 		Comments: []string{"program /usr/bin/parrot", "pid 1234", "dropped 0"}}
 }
 
-// addStack adds a sample whose functions are named, callers first, and separated by blanks.
+// addStack adds a sample whose functions are named, callers first, and separated by blanks. If no
+// number of samples is given, all blocks in use were sampled.
 func addStack(p *profile.Profile, stack string, values ...int64) {
+	if len(values) == len(libraryTypes)-1 {
+		values = append(values, values[2])
+	}
 	s := &profile.Sample{Value: values}
 	names := strings.Fields(stack)
 	for i := range names {

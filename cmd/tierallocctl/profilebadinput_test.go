@@ -37,8 +37,8 @@ func TestProfileBadInput(t *testing.T) {
 			"writes profiles", 1, []string{saved(t, "r.json", report)}},
 		{"no types", "it has no sample types", 1, []string{saveProfile(t, "p", bare)}},
 		{"type", "--type inuse_spac: " + good + " has alloc_objects, alloc_space, inuse_objects, " +
-			"inuse_space, peak_space, recent_space, lifetime; did you mean inuse_space?", 2,
-			[]string{good, "--type", "inuse_spac"}},
+			"inuse_space, peak_space, recent_space, lifetime, inuse_samples; " +
+			"did you mean inuse_space?", 2, []string{good, "--type", "inuse_spac"}},
 		{"other types", "sample types alloc_objects, alloc_space, inuse_objects, inuse_space; " +
 			"expected those of " + good + ": alloc_objects,", 1,
 			[]string{good, "--diff", saveProfile(t, "old.pb", other)}},

@@ -19,6 +19,7 @@ func withDevices() *profile.Profile {
 		s.Value = append(s.Value, make([]int64, len(libraryTypes))...)
 	}
 	add := func(device, stack string, values ...int64) {
+		values = append(values, values[2])
 		addStack(p, stack, append(make([]int64, len(libraryTypes)), values...)...)
 		p.Sample[len(p.Sample)-1].Label = map[string][]string{
 			"device": {device}, "kind": {"device"}}

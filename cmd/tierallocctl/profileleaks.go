@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
-
-	"tieralloc/alloc/sizeclass"
 )
 
 // A stack is a suspect if it meets three conditions.
@@ -27,8 +24,8 @@ import (
 // growth may accelerate as the third power of time. Stacks above leakRecent are counted apart,
 // because a longer profile can tell.
 //
-// At least leakBlocks of its blocks were sampled. The share is an estimate, and of fewer blocks it
-// is chance.
+// At least leakBlocks of its blocks in use were sampled. The share is an estimate, and of fewer
+// blocks it is chance.
 const (
 	leakKept   = 0.95
 	leakOld    = 0.25
@@ -39,7 +36,7 @@ const (
 const leakFrames = 8 // shown of a stack
 
 // leakFigures are the values of a stack that decide.
-type leakFigures struct{ allocated, blocks, bytes, recent int64 }
+type leakFigures struct{ allocated, blocks, bytes, recent, sampled int64 }
 
 // A leakStack is a stack with its figures in all tiers and threads.
 type leakStack struct {
@@ -56,28 +53,18 @@ const (
 	lateGrowth // too late to tell
 )
 
-// growth judges a stack. period is the mean number of bytes between samples.
-func (l *leakFigures) growth(period int64) growth {
+// growth judges a stack.
+func (l *leakFigures) growth() growth {
 	recent := float64(l.recent) / float64(l.bytes)
 	switch {
 	case l.blocks <= 0 || l.bytes <= 0 || float64(l.blocks) < leakKept*float64(l.allocated):
 		return noGrowth
-	case l.sampled(period) < leakBlocks || recent < leakOld:
+	case l.sampled < leakBlocks || recent < leakOld:
 		return noGrowth
 	case recent > leakRecent:
 		return lateGrowth
 	}
 	return steadyGrowth
-}
-
-// sampled estimates how many blocks were sampled. A block is sampled with a probability that grows
-// with its size.
-func (l *leakFigures) sampled(period int64) float64 {
-	if period <= 1 {
-		return float64(l.blocks)
-	}
-	mean := sizeclass.Rounded(uintptr(l.bytes / l.blocks))
-	return math.Round(float64(l.blocks) * -math.Expm1(-float64(mean)/float64(period)))
 }
 
 // leaks writes the stacks that grow, those of the host and those of each device.
@@ -95,21 +82,21 @@ func (f *profileFile) leaks(w io.Writer, lines int) error {
 }
 
 // leaksOf writes the stacks of a memory that grow, those first that grew most; at most lines of
-// them, 0 for all. Every block on a device is sampled.
+// them, 0 for all.
 func (f *profileFile) leaksOf(w io.Writer, memory string, lines int) error {
 	all, err := f.leakStacks(memory)
 	if err != nil {
 		return err
 	}
-	title, notes, period := f.title(), f.notes(), f.profile.Period
+	title, notes := f.title(), f.notes()
 	if memory != "" {
-		title, notes, period = memory, nil, 1
+		title, notes = memory, nil
 	}
 	var growing, late []*leakStack
 	inUse, grown, lateBytes := int64(0), int64(0), int64(0)
 	for _, l := range all {
 		inUse += l.bytes
-		switch l.growth(period) {
+		switch l.growth() {
 		case steadyGrowth:
 			growing = append(growing, l)
 			grown += l.bytes
@@ -151,8 +138,9 @@ func (f *profileFile) leaksOf(w io.Writer, memory string, lines int) error {
 // leakStacks adds up the samples of a memory by stack: threads, tiers and addresses within a line
 // do not matter.
 func (f *profileFile) leakStacks(memory string) (all []*leakStack, err error) {
-	var at [4]int
-	for i, name := range []string{"alloc_objects", "inuse_objects", "inuse_space", "recent_space"} {
+	var at [5]int
+	for i, name := range []string{"alloc_objects", "inuse_objects", "inuse_space", "recent_space",
+		"inuse_samples"} {
 		if memory != "" {
 			name = deviceTypes + name
 		}
@@ -181,6 +169,7 @@ func (f *profileFile) leakStacks(memory string) (all []*leakStack, err error) {
 		l.blocks += s.Value[at[1]]
 		l.bytes += s.Value[at[2]]
 		l.recent += s.Value[at[3]]
+		l.sampled += s.Value[at[4]]
 	}
 	return all, nil
 }

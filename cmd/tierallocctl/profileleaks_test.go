@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLeakGrowth: blocks of 1 KiB over a profiled time, one sample every 16 KiB.
+// TestLeakGrowth: blocks of 1 KiB over a profiled time, of which one in 16 was sampled.
 func TestLeakGrowth(t *testing.T) {
 	const kib = 1 << 10
 	for name, c := range map[string]struct {
@@ -21,13 +21,14 @@ func TestLeakGrowth(t *testing.T) {
 		"from a third on":       {10000, 10000, 7500, steadyGrowth},
 		"from two fifths on":    {10000, 10000, 8333, steadyGrowth},
 		"the last half only":    {10000, 10000, 10000, lateGrowth},
-		"one sample":            {16, 16, 8, noGrowth},
+		"three samples":         {63, 63, 31, noGrowth},
+		"four samples":          {64, 64, 32, steadyGrowth},
 		"all freed":             {10000, 0, 0, noGrowth},
 		"damaged":               {-5, -10, 20, noGrowth},
 		"allocated less (sums)": {10, 10000, 5000, steadyGrowth},
 	} {
-		f := leakFigures{c.allocated, c.blocks, c.blocks * kib, c.recent * kib}
-		if got := f.growth(16 * kib); got != c.want {
+		f := leakFigures{c.allocated, c.blocks, c.blocks * kib, c.recent * kib, c.blocks / 16}
+		if got := f.growth(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

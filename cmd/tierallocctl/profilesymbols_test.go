@@ -96,7 +96,8 @@ func profileOfProgram(t *testing.T, program string) *profile.Profile {
 		}
 	}
 	p.Location = []*profile.Location{{ID: 1, Mapping: p.Mapping[0], Address: at}}
-	p.Sample = []*profile.Sample{{Location: p.Location, Value: []int64{1, 100, 1, 100, 100, 0, 0}}}
+	p.Sample = []*profile.Sample{{Location: p.Location,
+		Value: []int64{1, 100, 1, 100, 100, 0, 0, 1}}}
 	return p
 }
 
@@ -301,7 +302,7 @@ func TestPerfMap(t *testing.T) {
 	p := madeProfile()
 	p.Location = []*profile.Location{{ID: 1, Address: 0x7f000000103f},
 		{ID: 2, Address: 0x7f0000002000}}
-	p.Sample = []*profile.Sample{{Location: p.Location, Value: make([]int64, 7)}}
+	p.Sample = []*profile.Sample{{Location: p.Location, Value: make([]int64, len(libraryTypes))}}
 	const unnamedStack = "0x7f000000103f, 0x7f0000002000"
 	me := uint32(os.Getuid())
 	for _, c := range []struct{ name, path, want, err string }{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -132,7 +133,12 @@ func (f *profileFile) notes() (lines []string) {
 		return []string{"the profile has no samples"}
 	}
 	if p.Period > 1 && p.PeriodType != nil && p.PeriodType.Unit == "bytes" {
-		lines = append(lines, "estimates from one sample every "+size(uint64(p.Period)))
+		line := "estimates from one sample every " + size(uint64(p.Period))
+		farthest, err := strconv.ParseInt(comment(p, "bytes between samples at most"), 10, 64)
+		if err == nil && farthest > p.Period {
+			line += ", in some threads every " + size(uint64(farthest))
+		}
+		lines = append(lines, line)
 	}
 	if n := comment(p, "stacks shortened"); n != "" && n != "0" {
 		lines = append(lines, printable(n)+

@@ -52,8 +52,9 @@ var settingDocs = map[string]settingDoc{
 	"TA_PROFILE": {"PATH",
 		"the file that the heap profile (pprof) is written to at exit",
 		"/tmp/%e.%p.pb"},
-	"TA_PROFILE_RATE": {"SIZE",
-		"the mean number of bytes between two samples of the profile", "64K"},
+	"TA_PROFILE_RATE": {"auto|SIZE",
+		"the mean number of bytes between two samples of the profile; auto: 512K, and more where " +
+			"samples would take a hundredth of a thread's time", "64K"},
 	"TA_PROFILE_HEAT": {"0|1",
 		"1: the profile has how much each site's memory is used; implies TA_BACKGROUND=1", "1"},
 	"TA_PROFILE_EVERY": {"SIZE",

@@ -123,10 +123,10 @@ const (
 	minBandwidth     = 1 << 10 // bytes per second
 	DefaultMigrateBW = 1 << 30
 
-	DefaultProfileRate = 512 << 10
-	minProfileRate     = 1 << 10
-	maxProfileRate     = 1 << 30
-	minProfileEvery    = 1 << 20
+	AutoProfileRate = 512 << 10 // of TA_PROFILE_RATE=auto where nothing is thinned
+	minProfileRate  = 1 << 10
+	maxProfileRate  = 1 << 30
+	minProfileEvery = 1 << 20
 )
 
 // Settings are the parsed variables. Parse fills all fields. At some 25 KiB it belongs in static or
@@ -150,7 +150,7 @@ type Settings struct {
 	OnHardcap     uint32  // TA_ON_HARDCAP: a Hardcap
 	SlowSwap      bool    // TA_SLOW_BACKEND: swap; false: memory
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
-	ProfileRate   uint64  // TA_PROFILE_RATE: bytes between samples, in the mean
+	ProfileRate   uint64  // TA_PROFILE_RATE: bytes between samples, in the mean; 0: auto
 	ProfileHeat   bool    // TA_PROFILE_HEAT
 	ProfileEvery  uint64  // TA_PROFILE_EVERY: bytes between two writings; 0: at exit only
 	GroupMin      uint64  // TA_GROUP_MIN: bytes; 0: none
@@ -216,7 +216,7 @@ func (s *Settings) setDefaults() {
 	s.OnHardcap = HardcapRouteSlow
 	s.SlowSwap = false
 	s.DefaultHint = HintWarm
-	s.ProfileRate = DefaultProfileRate
+	s.ProfileRate = 0
 	s.ProfileHeat = false
 	s.ProfileEvery = 0
 	s.GroupMin = 0

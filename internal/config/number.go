@@ -30,8 +30,12 @@ func (v value) asRate(dst *uint64) bool {
 	return true
 }
 
-// asProfileRate reads a number of bytes between samples.
+// asProfileRate reads a number of bytes between samples, or auto, which is 0.
 func (v value) asProfileRate(dst *uint64) bool {
+	if v.isWord("auto") {
+		*dst = 0
+		return true
+	}
 	n, ok := v.bytes()
 	if !ok || n < minProfileRate || n > maxProfileRate {
 		return false

@@ -126,8 +126,8 @@ var variables = [tableSize]variable{
 		"0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it," +
 			" in which % begins " + aSequence, "0"},
 	varProfile: {"TA_PROFILE", aTemplate, noFile},
-	varProfileRate: {"TA_PROFILE_RATE", "1K to 1G (bytes, an integer, or one with K, M or G)",
-		"512K"},
+	varProfileRate: {"TA_PROFILE_RATE",
+		"auto, or 1K to 1G (bytes, an integer, or one with K, M or G)", "auto"},
 	varProfileHeat: {"TA_PROFILE_HEAT", aSwitch, "0"},
 	varProfileEvery: {"TA_PROFILE_EVERY",
 		"0 (only at exit), or 1M to 64T (bytes, an integer, or one with K, M, G or T)", "0"},

@@ -39,7 +39,12 @@ func beginProfile(b *BootArgs) {
 	}
 	profilePid = raw.Pid()
 	profile.Every = float64(config.InForce.ProfileEvery)
-	alloc.Profiling = profile.Start(config.InForce.ProfileRate, startMono,
+	rate := config.InForce.ProfileRate
+	if rate == 0 {
+		rate = config.AutoProfileRate
+		alloc.Thinning = true
+	}
+	alloc.Profiling = profile.Start(rate, startMono,
 		uint64(raw.Load(b.Random)), (*profile.Tracers)(raw.Ptr(b.Tracers)))
 	if !alloc.Profiling {
 		expand(&profileFile, &profilePath)

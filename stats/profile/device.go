@@ -35,12 +35,12 @@ func (s *Site) group() uintptr {
 	return uintptr(s.Device&(Devices-1))<<2 | uintptr(s.Kind&3)
 }
 
-// weight is how many blocks a sampled one of n bytes stands for.
-func (s *Site) weight(n uint64) float64 {
+// weight is how many blocks a sample stands for.
+func (s *Site) weight(e *sample) float64 {
 	if s.Kind != Host {
 		return 1
 	}
-	return Weight(n)
+	return Weight(e.size(), e.level())
 }
 
 // The parts of a block's number: deviceBit, the heap from HeapBit on, and below it a serial number.
@@ -119,14 +119,14 @@ const fieldValues = 2
 
 // baseTypes is the number of sample types that memory of the host has, heat aside. Those of device
 // memory are the same, behind a prefix.
-const baseTypes = stringLifetime - stringAllocObjects + 1
+const baseTypes = stringInuseSamples - stringAllocObjects + 1
 
 // deviceTypes writes the sample types of device memory.
 func (e *encoder) deviceTypes() {
-	for i := uintptr(stringAllocObjects); i <= stringLifetime; i++ {
+	for i := uintptr(stringAllocObjects); i <= stringInuseSamples; i++ {
 		unit := uint64(stringBytes)
 		switch i {
-		case stringAllocObjects, stringInuseObjects:
+		case stringAllocObjects, stringInuseObjects, stringInuseSamples:
 			unit = stringCount
 		case stringLifetime:
 			unit = stringNanoseconds
@@ -166,6 +166,7 @@ func (e *encoder) deviceSample(s *Site, d *spread, thread uint64) {
 	e.varint(whole(s.Peak))
 	e.varint(whole(s.Recent))
 	e.varint(whole(s.Lifetime))
+	e.varint(uint64(s.sampled))
 	e.close(values)
 	e.label(kindKey, kind)
 	e.label(deviceKey, device)

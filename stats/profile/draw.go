@@ -8,10 +8,11 @@ import (
 )
 
 // Samples are points on the line of all bytes ever allocated, a Poisson process of one point in
-// Rate bytes. A block counts with the bytes of its class (sizeclass.Rounded), so that the heap need
-// not know what was asked for. One of n bytes is sampled if a point lies in them:
+// Rate bytes, or, at a level of thinning, in Rate << level. A block counts with the bytes of its
+// class (sizeclass.Rounded), so that the heap need not know what was asked for. One of n bytes is
+// sampled if a point lies in them:
 //
-//	P(n) = 1 - e^(-n/Rate)
+//	P(n) = 1 - e^(-n/(Rate<<level))
 //
 // and then stands for 1/P(n) blocks (tcmalloc's and OpenTelemetry's definition), so that sums over
 // the samples have the sums over all blocks as their expectation.
@@ -32,9 +33,12 @@ func random() uint64 {
 	return z ^ z>>31
 }
 
-// Distance draws the number of bytes to the next sample: -ln(u)·Rate for a uniform u.
-func Distance() int64 {
-	d := logarithm(random()|1) * float64(Rate)
+// meanDistance is the mean number of bytes between samples at a level of thinning.
+func meanDistance(level uint8) float64 { return float64(Rate << (level & maxLevel)) }
+
+// Distance draws the number of bytes to the next sample: -ln(u) times their mean for a uniform u.
+func Distance(level uint8) int64 {
+	d := logarithm(random()|1) * meanDistance(level)
 	const most = 1 << 62
 	if d > most {
 		return most
@@ -43,11 +47,11 @@ func Distance() int64 {
 }
 
 // Blocks draws the number of blocks of so many bytes each up to and including the next sample.
-func Blocks(size int64) int64 {
+func Blocks(size int64, level uint8) int64 {
 	if size <= 0 { // never; it tells the compiler that size is not 0
 		return 1
 	}
-	return (Distance() + size - 1) / size
+	return (Distance(level) + size - 1) / size
 }
 
 // inverse[k] is 1/k: a division takes several times as long as a multiplication.
@@ -69,9 +73,9 @@ func logarithm(u uint64) float64 {
 	return float64(zeros+1)*ln2 - 2*sum*t
 }
 
-// Weight is how many blocks a sampled one of n bytes stands for.
-func Weight(n uint64) float64 {
-	return 1 / chance(float64(sizeclass.Rounded(uintptr(n)))/float64(Rate))
+// Weight is how many blocks one of n bytes stands for that was sampled at a level.
+func Weight(n uint64, level uint8) float64 {
+	return 1 / chance(float64(sizeclass.Rounded(uintptr(n)))/meanDistance(level))
 }
 
 // chance returns 1 - e^(-x), to 9 digits, for x >= 0. For a small x the difference would lose

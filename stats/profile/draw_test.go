@@ -30,25 +30,26 @@ func TestChance(t *testing.T) {
 }
 
 // TestUnbiased draws samples of blocks of several sizes as a heap does, by their number and by
-// their bytes, and compares the weighted sums with the exact ones. The bound is five standard
-// deviations.
+// their bytes, at several levels of thinning, and compares the weighted sums with the exact ones.
+// The bound is five standard deviations.
 func TestUnbiased(t *testing.T) {
 	defer func(was uint64) { Rate = was }(Rate)
 	Rate = 4096
-	for _, n := range []uint64{1, 16, 100, 4096, 10_000, 100_000, 8 << 20} {
+	for k, n := range []uint64{1, 16, 100, 4096, 10_000, 100_000, 8 << 20} {
+		level := uint8(k % 4)
 		const bytes = 400 << 20
 		blocks := bytes / n
 		unit := int64(sizeclass.Rounded(uintptr(n)))
-		left, by, draw := Distance(), unit, Distance
+		left, by, draw := Distance(level), unit, func() int64 { return Distance(level) }
 		if n <= sizeclass.MaxSize {
-			left, by, draw = Blocks(unit), 1, func() int64 { return Blocks(unit) }
+			left, by, draw = Blocks(unit, level), 1, func() int64 { return Blocks(unit, level) }
 		}
 		sum, square := 0.0, 0.0
 		for range blocks {
 			if left -= by; left <= 0 {
 				left = draw()
-				sum += Weight(n)
-				square += Weight(n) * (Weight(n) - 1)
+				sum += Weight(n, level)
+				square += Weight(n, level) * (Weight(n, level) - 1)
 			}
 		}
 		if d := math.Abs(sum - float64(blocks)); d > 5*math.Sqrt(square)+1 {

@@ -38,7 +38,7 @@ func Heat(token, regions, n uintptr, seconds float64) {
 	var all, known float64
 	for e, at := t.samples.next(place{}); e != nil; e, at = t.samples.next(at) {
 		if e.size() >= heatPage && !e.onDevice() {
-			all += Weight(e.size()) * float64(e.size())
+			all += Weight(e.size(), e.level()) * float64(e.size())
 			known += t.warm(e, regions, n, 0)
 		}
 	}
@@ -57,7 +57,7 @@ func Heat(token, regions, n uintptr, seconds float64) {
 // heat is known, of all blocks that the sample stands for.
 func (t *table) warm(e *sample, regions, n uintptr, seconds float64) (known float64) {
 	end := e.addr + uintptr(e.size())
-	w := Weight(e.size())
+	w := Weight(e.size(), e.level())
 	for i := firstRegion(regions, n, e.addr); i < n; i++ {
 		r := regionAt(regions, i)
 		if r.Start >= end {

@@ -32,6 +32,7 @@ const (
 	stringPeakSpace
 	stringRecentSpace
 	stringLifetime
+	stringInuseSamples
 	stringHeatSpace // only where heat was measured
 	stringTouches
 	stringCount
@@ -61,6 +62,7 @@ var words = [32]string{
 	stringPeakSpace:    "peak_space",
 	stringRecentSpace:  "recent_space",
 	stringLifetime:     "lifetime",
+	stringInuseSamples: "inuse_samples",
 	stringHeatSpace:    "heat_space",
 	stringTouches:      "touches",
 	stringCount:        "count",
@@ -124,14 +126,14 @@ func Write(dst, room uintptr, a *About) uintptr {
 
 // types writes what the values of a sample are: Settle's and Write's order.
 func (e *encoder) types() {
-	last := uint64(stringLifetime)
+	last := uint64(stringInuseSamples)
 	if t.heatTime > 0 {
 		last = stringTouches
 	}
 	for i := uint64(stringAllocObjects); i <= last; i++ {
 		unit := uint64(stringBytes)
 		switch i {
-		case stringAllocObjects, stringInuseObjects, stringTouches:
+		case stringAllocObjects, stringInuseObjects, stringInuseSamples, stringTouches:
 			unit = stringCount
 		case stringLifetime:
 			unit = stringNanoseconds
@@ -160,6 +162,7 @@ func (e *encoder) comments(a *About) {
 	e.comment(at)
 	e.count("pid ", a.Pid)
 	e.count("samples ", Stacks)
+	e.count("bytes between samples at most ", t.farthest)
 	e.count("stacks not unwound to their end ", Broken)
 	e.count("stacks shortened ", Shortened)
 	e.count("dropped ", t.dropped)
@@ -212,7 +215,8 @@ func (e *encoder) samples() {
 		hint, tier := e.addString(config.HintWord(s.Hint)), e.addString(config.TierWord(s.Tier))
 		at := e.open(fieldSample)
 		e.stack(s)
-		e.values(d.size.sum, s.Bytes, d.live(), s.liveBytes(), s.Peak, s.Recent, s.Lifetime, 0, 0)
+		e.values(d.size.sum, s.Bytes, d.live(), s.liveBytes(), s.Peak, s.Recent,
+			s.Lifetime, s.sampled, 0, 0)
 		e.labels(tier, hint, name)
 		e.spread(d)
 		e.close(at)
@@ -223,7 +227,7 @@ func (e *encoder) samples() {
 			}
 			at = e.open(fieldSample)
 			e.stack(s)
-			e.values(0, 0, 0, 0, 0, 0, 0, float64(u.bytes)/t.heatTime,
+			e.values(0, 0, 0, 0, 0, 0, 0, 0, float64(u.bytes)/t.heatTime,
 				float64(u.touches)/t.heatTime)
 			e.labels(tier, hint, name)
 			e.measure(stringHeat, uint64(c)-heatBias, stringCount)
@@ -243,8 +247,8 @@ func (e *encoder) spread(d *spread) {
 }
 
 // values writes the values of a sample of the host, in the order of their types.
-func (e *encoder) values(allocs, bytes, live, liveBytes, peak, recent, lifetime, heatSpace,
-	touches float64) {
+func (e *encoder) values(allocs, bytes, live, liveBytes, peak, recent, lifetime float64,
+	sampled uint32, heatSpace, touches float64) {
 	at := e.open(fieldValues)
 	e.varint(whole(allocs))
 	e.varint(whole(bytes))
@@ -253,6 +257,7 @@ func (e *encoder) values(allocs, bytes, live, liveBytes, peak, recent, lifetime,
 	e.varint(whole(peak))
 	e.varint(whole(recent))
 	e.varint(whole(lifetime))
+	e.varint(uint64(sampled))
 	if t.heatTime > 0 {
 		e.varint(whole(heatSpace))
 		e.varint(whole(touches))

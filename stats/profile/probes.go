@@ -15,7 +15,7 @@ type Tracers struct {
 // traceAlloc tells tracers of a block that the profile has kept.
 func (t *table) traceAlloc(b *Block) {
 	if t.tracers != nil && t.tracers.Alloc != 0 {
-		probeAlloc(b.Addr, b.Size, uint64(int64(Weight(b.Size)*float64(b.Size)+0.5)))
+		probeAlloc(b.Addr, b.Size, uint64(int64(Weight(b.Size, b.Level)*float64(b.Size)+0.5)))
 	}
 }
 

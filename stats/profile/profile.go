@@ -51,6 +51,8 @@ type Site struct {
 	Recent   float64 // of those in use now, what was allocated late; set by Settle
 	Lifetime float64 // nanoseconds, the sum over the blocks that were freed
 
+	sampled uint32 // of the blocks in use, how many are samples; set by Settle
+
 	// Of the sites with the same stack the first one, and, in that, their Bytes (sum, in top.go).
 	first uint32
 	all   float64
@@ -115,6 +117,7 @@ type table struct {
 	tracers *Tracers
 
 	heatTime   float64             // seconds, in which heat was measured
+	farthest   uint64              // meanDistance of the highest level of all samples
 	fresh      float64             // bytes allocated since the profile was written (every.go)
 	live, peak [groupCount]float64 // Σ liveBytes; what it was when the sites' Peak was set
 	peaking    uint32              // 1: a thread sets a peak
@@ -145,7 +148,7 @@ func Start(rate, now, random uint64, tracers *Tracers) bool {
 	}
 	t.start, t.tracers = now, tracers
 	seed = random
-	Rate = rate
+	Rate, t.farthest = rate, rate
 	return true
 }
 
@@ -158,6 +161,7 @@ type Block struct {
 	Kind   uint32 // of the memory; with Device on devices only, Hint and Tier on the host only
 	Device uint32
 	Now    uint64 // monotonic, nanoseconds
+	Level  uint8  // of thinning, at which it was sampled; at most 15
 
 	// Note and EndDevice take these from the walk.
 	Thread [2]uint64 // the name of the thread
@@ -249,11 +253,12 @@ func forkChild(token uintptr) {
 // part is held.
 func (t *table) keep(b *Block, s *Site) bool {
 	k := t.index(s)
-	e := sample{addr: b.Addr, born: t.since(b.Now), what: b.Size<<siteBits | uint64(k)}
+	e := sample{addr: b.Addr, born: t.since(b.Now), what: whatOf(b.Level, b.Size, k)}
 	if !t.samples.add(e) {
 		return false
 	}
-	w := s.weight(b.Size)
+	raise(&t.farthest, uint64(meanDistance(b.Level)))
+	w := s.weight(&e)
 	t.spreads[k&(siteCount-1)].size.add(b.Size, w)
 	bytes := w * float64(b.Size)
 	add(&s.Bytes, bytes)
@@ -291,7 +296,7 @@ func (t *table) remove(p *part, i uintptr, now uint64) {
 		atomic.AddUintptr(&t.deviceN, ^uintptr(0))
 	}
 	t.notePeak(s.group())
-	w := s.weight(e.size())
+	w := s.weight(e)
 	bytes := w * float64(e.size())
 	lifetime := t.since(now) - min(t.since(now), e.born)
 	t.spreads[e.site()].lifetime.add(lifetime>>lifetimeShift, w)
@@ -326,7 +331,8 @@ func (t *table) setPeak(g uintptr) {
 }
 
 // Settle completes the table for a reader: the peaks of the sites, how much of their bytes in use
-// was allocated in the last half of the time, and how many samples were dropped. Precondition: the
+// was allocated in the last half of the time, how many samples they stand on, and how many were
+// dropped. Precondition: the
 // table is held.
 func Settle(now uint64) {
 	t.dropped = Lost + atomic.LoadUint64(&Missed)
@@ -336,13 +342,15 @@ func Settle(now uint64) {
 		}
 	}
 	for i := uintptr(0); i < t.siteN; i++ {
-		t.sites[i&(siteCount-1)].Recent = 0
+		s := &t.sites[i&(siteCount-1)]
+		s.Recent, s.sampled = 0, 0
 	}
 	half := t.since(now) / 2
 	for e, at := t.samples.next(place{}); e != nil; e, at = t.samples.next(at) {
+		s := &t.sites[e.site()]
+		s.sampled++
 		if e.born > half {
-			s := &t.sites[e.site()]
-			s.Recent += s.weight(e.size()) * float64(e.size())
+			s.Recent += s.weight(e) * float64(e.size())
 		}
 	}
 }

@@ -6,10 +6,21 @@ import "sync/atomic"
 type sample struct {
 	addr uintptr // 0: the slot is empty; the number of a block on a device (device.go)
 	born uint64  // nanoseconds since the table's start
-	what uint64  // its size << siteBits | the index of its site
+	what uint64  // its level << levelBit | its size << siteBits | the index of its site
 }
 
-func (e *sample) size() uint64 { return e.what >> siteBits }
+// levelBit leaves a size of 2^48 bytes, more than an address space has.
+const (
+	levelBit = 60
+	maxLevel = 1<<(64-levelBit) - 1
+)
+
+func whatOf(level uint8, size uint64, site uintptr) uint64 {
+	return uint64(level)<<levelBit | size<<siteBits&(1<<levelBit-1) | uint64(site)
+}
+
+func (e *sample) level() uint8 { return uint8(e.what >> levelBit) }
+func (e *sample) size() uint64 { return e.what & (1<<levelBit - 1) >> siteBits }
 func (e *sample) site() uint64 { return e.what & (siteCount - 1) }
 
 // There are parts so that threads do not wait for each other.

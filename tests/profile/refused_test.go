@@ -19,8 +19,8 @@ func TestRefused(t *testing.T) {
 		{"secure", "", "TA_PROFILE has no effect with TA_SECURE=1", []string{"TA_SECURE=1"}},
 		{"folder", "", "cannot write TA_PROFILE /nowhere/heap.pb: error 2 (no such file or " +
 			"directory)", []string{"TA_PROFILE=/nowhere/heap.pb"}},
-		{"rate", "", `TA_PROFILE_RATE="12": expected 1K to 1G (bytes, an integer, or one with K, M ` +
-			"or G); using 512K", []string{"TA_PROFILE_RATE=12"}},
+		{"rate", "", `TA_PROFILE_RATE="12": expected auto, or 1K to 1G (bytes, an integer, or one with ` +
+			"K, M or G); using auto", []string{"TA_PROFILE_RATE=12"}},
 		{"memory", "ulimit -v 16000;", "cannot write TA_PROFILE " + file +
 			": error 12 (no memory)", nil},
 	} {
