@@ -35,9 +35,10 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 		size = longer
 		lead = sizeclass.LeadIn(uintptr(atomic.AddUint32(&pool.leadIns, 1)), sizeclass.LeadInMost)
 	}
-	if n <= hugeSpanMost && align <= SliceSize && h.hugeInSpan(home) {
-		if p, zero := h.hugeSpan(size, lead); p != nil {
-			return p.block() | zero
+	inSpan := n <= hugeSpanMost && align <= SliceSize && h.hugeInSpan(home)
+	if inSpan && hugeLive() <= hugeSpansMost {
+		if p := h.spanAlloc(size>>SliceShift, 1); p != nil {
+			return h.hugeSpan(p, lead)
 		}
 	}
 	p, zero := hugeCached(h.Thread.token, h.Hint, size, align, home), uintptr(0)
@@ -46,6 +47,11 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 		zero = ZeroBit
 	}
 	if p == nil && !calloc { // it would have to clear the block
+		if inSpan {
+			if p := spanCached(h.Thread.token, home, size>>SliceShift, h.Hint); p != nil {
+				return h.hugeSpan(p, lead)
+			}
+		}
 		p = h.hugeCoalesced(size, align, home)
 	}
 	if p == nil {
@@ -64,7 +70,8 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 // A huge block of up to hugeSpanMost bytes is a span of the pool, so that it shares memory with
 // large pages: a buffer whose size changes would need both otherwise. It moves as a whole, so it is
 // a mapping where memory migrates, and near a cap, where it may have to be split. Where there are
-// many, mappings serve better, because cached ones can be coalesced.
+// many, mappings serve better, because cached ones can be coalesced; then only spans serve that
+// have memory.
 //
 //	a huge block in a span: Owner == OwnerHuge, state == spanInUse, blocks == 1
 const (
@@ -74,24 +81,19 @@ const (
 
 // hugeInSpan reports whether such a block may be in a span of a placement.
 func (h *Heap) hugeInSpan(home uintptr) bool {
-	return home != placementPin && hugeLive() <= hugeSpansMost && h.mayWaste(home) &&
-		hugePageSlices(home) == 1 && !Watching && !tiers.Migrating() &&
-		!poolLock.Refuses(h.Thread.token)
+	return home != placementPin && h.mayWaste(home) && hugePageSlices(home) == 1 &&
+		!Watching && !tiers.Migrating() && !poolLock.Refuses(h.Thread.token)
 }
 
-// hugeSpan takes a span of size bytes in which a huge block begins at lead, or returns nil. zero is
-// ZeroBit if it reads as zero.
-func (h *Heap) hugeSpan(size, lead uintptr) (p *Page, zero uintptr) {
-	p = h.spanAlloc(size>>SliceShift, 1)
-	if p == nil {
-		return nil, 0
-	}
+// hugeSpan makes a span a huge block that begins at lead, and returns its address, with ZeroBit if
+// it reads as zero.
+func (h *Heap) hugeSpan(p *Page, lead uintptr) (b uintptr) {
 	if p.zero != 0 {
-		zero = ZeroBit
+		b = ZeroBit
 	}
 	p.clearNote()
 	p.Hint, p.Class, p.Magic = h.Hint, 0, 0
-	p.Start, p.Size = p.Start+lead, size-lead
+	p.Start, p.Size = p.Start+lead, p.bytes()-lead
 	p.setBlockOffset(0)
 	p.blocks = 1
 	p.Free, p.Allocs, p.Frees, p.Remote = 0, 0, 0, 0
@@ -101,7 +103,7 @@ func (h *Heap) hugeSpan(size, lead uintptr) (p *Page, zero uintptr) {
 	poolLock.Take(h.Thread.token)
 	p.reshare(&shares{})
 	poolLock.Release()
-	return p, zero
+	return p.block() | b
 }
 
 // hugeMap makes a fresh mapping, charged to a tier, or takes a cached one of the tier that was

@@ -5,6 +5,7 @@ import (
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 )
 
 // TestSpanOfHuge: pages take what a cached huge block has before they take fresh memory, from
@@ -81,6 +82,38 @@ func TestHugeInSpan(t *testing.T) {
 	if pool.count.committed != committed {
 		t.Errorf("%d bytes are committed, not %d", pool.count.committed, committed)
 	}
+}
+
+// TestHugeInDirtySpan: where many huge blocks are in use another is in a span that has memory, and
+// only there; calloc, which would clear it, has a fresh mapping.
+func TestHugeInDirtySpan(t *testing.T) {
+	newWorld(t)
+	PurgeDelay = 16e9
+	h := mustAcquire(t, 8)
+	a := get(t, h, 6*mib)
+	for range 2 {
+		get(t, h, hugeSpanMost+mib)
+	}
+	if Lookup(a).state != spanInUse || hugeLive() <= hugeSpansMost {
+		t.Fatalf("state %d, %d bytes in huge blocks", Lookup(a).state, hugeLive())
+	}
+	pool.feedback.wanted = uintptr(pool.count.peak) // nothing is purged
+	drop(h, a)
+	committed := pool.count.committed
+	b := get(t, h, 6*mib)
+	if Lookup(b) != Lookup(a) || raw.LoadByte(b) != 7 || pool.count.committed != committed {
+		t.Errorf("%#x is used, %#x was free; %d bytes committed, not %d", b, a,
+			pool.count.committed, committed)
+	}
+	if c := get(t, h, 6*mib); Lookup(c).state != spanHuge {
+		t.Errorf("another one has state %d", Lookup(c).state)
+	}
+	drop(h, b)
+	zero := Malloc(h, 6*mib, 0, uintptr(stats.CallCalloc))
+	if zero&ZeroBit == 0 || Lookup(zero).state != spanHuge {
+		t.Errorf("calloc: %#x, state %d", zero, Lookup(zero).state)
+	}
+	sound(t)
 }
 
 // TestHugeInSpanResized: a huge block in a span becomes shorter in place, longer by page tables.
