@@ -160,7 +160,8 @@ func joinExtents(token uintptr, p *Page, have, size uintptr) uintptr {
 			n += more
 		}
 		from, tail := q.Start+q.Size, q.tail()
-		if errno := raw.Move(q.Start, q.Size, n, at); errno != 0 {
+		if errno, kept := raw.Move(q.Start, q.Size, n, at); errno != 0 {
+			unmapTarget(at, n, kept)
 			if at+n < to+size {
 				unmapFresh(at+n, to+size-at-n)
 			}
@@ -253,16 +254,17 @@ func moveExtents(token uintptr, p *Page, to, size uintptr) bool {
 	for q := p; q != nil; q = q.nextExtent() {
 		n := extentEnd(q, end) - q.Start
 		at := to + q.Start - p.Start
-		errno := uintptr(0)
+		errno, kept := uintptr(0), uintptr(0)
 		if q.nextExtent() != nil { // empty, its addresses stay mapped until all have moved
-			errno = raw.MoveContents(q.Start, n, at)
+			errno, kept = raw.MoveContents(q.Start, n, at)
 		} else {
 			n += more
-			errno = raw.Move(q.Start, n-more, n, at)
+			errno, kept = raw.Move(q.Start, n-more, n, at)
 		}
 		if errno == 0 {
 			continue
 		}
+		unmapTarget(at, n, kept)
 		for back := p; back != q; back = back.nextExtent() {
 			n := back.nextExtent().Start - back.Start
 			raw.Allow(back.Start, n)
@@ -302,9 +304,12 @@ func extentsMost() uintptr {
 		if page == 0 {
 			return most
 		}
-		if to := raw.MapBarred(raw.Page); to != 0 && raw.MoveContents(page, raw.Page, to) == 0 {
-			unmapFresh(to, raw.Page)
-			most = hugeExtents
+		if to := raw.MapBarred(raw.Page); to != 0 {
+			errno, kept := raw.MoveContents(page, raw.Page, to)
+			if errno == 0 {
+				kept, most = raw.Page, hugeExtents
+			}
+			unmapTarget(to, raw.Page, kept)
 		}
 		unmapFresh(page, raw.Page)
 		atomic.StoreUintptr(&extentsKnown, most)

@@ -115,7 +115,9 @@ func hugeMove(token uintptr, p *Page, size, to uintptr) uintptr {
 	if p.nextExtent() != nil {
 		moved = moveExtents(token, p, to, size)
 	} else {
-		moved = raw.Move(from, p.Size, size, to) == 0
+		errno, kept := raw.Move(from, p.Size, size, to)
+		unmapTarget(to, size, kept)
+		moved = errno == 0
 	}
 
 	poolLock.Take(token)

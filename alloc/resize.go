@@ -133,11 +133,12 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 		return 0
 	}
 	// The rest of the reservation is unmapped, and the moved block grows into its place.
-	errno := raw.MoveContents(was, have, to)
+	errno, kept := raw.MoveContents(was, have, to)
 	if size > have {
 		giveBackBarred(h.Thread.token, to+have, size-have, p.placement)
 	}
 	if errno != 0 {
+		unmapTarget(to, have, kept)
 		return 0
 	}
 	q := hugeAdopt(h.Thread.token, to, have, p.placement, p.Hint, p.home, firstPart{}, true)

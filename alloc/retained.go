@@ -242,6 +242,13 @@ func unmapFresh(addr, n uintptr) {
 	}
 }
 
+// unmapTarget unmaps what a refused move has left of the n bytes at its target: the last kept ones.
+func unmapTarget(to, n, kept uintptr) {
+	if kept != 0 {
+		unmapFresh(to+n-kept, kept)
+	}
+}
+
 // leave notes a leftover mapping.
 func leave(addr, n uintptr) {
 	entry := uint64(addr>>raw.PageShift<<leftoverBits | n>>raw.PageShift)

@@ -205,8 +205,10 @@ func enter(fd uintptr) (errno uintptr) {
 	}
 	if self.page != nil { // a forked child
 		to := uintptr(unsafe.Pointer(self.page))
-		if raw.Move(uintptr(unsafe.Pointer(p)), Size, Size, to) == 0 {
+		if errno, kept := raw.Move(uintptr(unsafe.Pointer(p)), Size, Size, to); errno == 0 {
 			p = self.page
+		} else if kept != 0 {
+			raw.Unmap(to+Size-kept, kept)
 		}
 	}
 	self.page, self.slot = p, slot

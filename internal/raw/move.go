@@ -23,15 +23,15 @@ func Remap(old, oldSize, newSize, flags, to uintptr) (addr, errno uintptr) {
 }
 
 // Move moves a mapping to newSize bytes of addresses at to that the caller has mapped (MapBarred),
-// and gives it that length. If the kernel refuses, the mapping is unchanged, and the addresses are
-// no longer reserved.
-func Move(old, oldSize, newSize, to uintptr) (errno uintptr) {
+// and gives it that length. If the kernel refuses, the mapping is unchanged, and of the addresses
+// the last kept bytes are still mapped.
+func Move(old, oldSize, newSize, to uintptr) (errno, kept uintptr) {
 	return move(old, oldSize, newSize, mremapFixed|MremapMayMove, to)
 }
 
 // MoveContents is Move for the contents of the n bytes at old, which stay mapped and read as zero.
 // Kernels before 5.7 refuse.
-func MoveContents(old, n, to uintptr) (errno uintptr) {
+func MoveContents(old, n, to uintptr) (errno, kept uintptr) {
 	return move(old, n, n, mremapFixed|mremapDontUnmap|MremapMayMove, to)
 }
 
@@ -40,19 +40,18 @@ func MoveContents(old, n, to uintptr) (errno uintptr) {
 // may have mapped the addresses meanwhile. So move first writes a mark to a memory page of the
 // target that is never part of a huge page. If another thread has mapped the addresses, the mark is
 // not there.
-func move(old, oldSize, newSize, flags, to uintptr) (errno uintptr) {
+func move(old, oldSize, newSize, flags, to uintptr) (errno, kept uintptr) {
 	const readWrite = syscall.PROT_READ | syscall.PROT_WRITE
 	if mapAt(to, Page, readWrite, syscall.MAP_FIXED) == 0 {
-		Unmap(to+Page, newSize-Page) // the first page may have been unmapped already
-		return uintptr(syscall.ENOMEM)
+		return uintptr(syscall.ENOMEM), newSize - Page // the first page may be unmapped already
 	}
 	mark := atomic.AddUint32(&marks, 1)
 	Store(to, uintptr(mark)|uintptr(markWord)<<32)
 	_, errno = Remap(old, oldSize, newSize, flags, to)
 	if errno != 0 && reads(to, mark) && reads(to+4, markWord) {
-		Unmap(to, newSize)
+		kept = newSize
 	}
-	return errno
+	return errno, kept
 }
 
 // Copy copies n bytes to other addresses.

@@ -10,22 +10,26 @@ func mapped(addr, n uintptr) bool {
 	return errno == 0
 }
 
-// TestMove: what moves is as long as the target then; nothing stays reserved where the kernel
-// refuses, whether it has unmapped the target by then or not.
+// TestMove: what moves is as long as the target then; where the kernel refuses, all of the target
+// is kept or nothing.
 func TestMove(t *testing.T) {
 	const size = 16 * Page
 	from, to := Map(size), MapBarred(2*size)
 	Store(from+Page, 42)
-	if errno := Move(from, size, 2*size, to); errno != 0 || Load(to+Page) != 42 ||
-		mapped(from, Page) {
-		t.Fatalf("moved with errno %d", errno)
+	if errno, kept := Move(from, size, 2*size, to); errno != 0 || kept != 0 ||
+		Load(to+Page) != 42 || mapped(from, Page) {
+		t.Fatalf("moved with errno %d, %d bytes kept", errno, kept)
 	}
 	StoreByte(to+2*size-1, 1)
 	gone, target := Map(size), MapBarred(size)
 	Unmap(gone, size)
 	// since Linux 6.17 the kernel looks at the source first
-	if Move(gone, size, size, target) == 0 || mapped(target, Page) {
-		t.Error("the target of what is not mapped stays")
+	errno, kept := Move(gone, size, size, target)
+	if errno == 0 || mapped(target, Page) != (kept == size) || kept != 0 && kept != size {
+		t.Errorf("errno %d, %d bytes of the target kept: %v", errno, kept, mapped(target, Page))
+	}
+	if kept != 0 {
+		Unmap(target, kept)
 	}
 	if Load(to+Page) != 42 {
 		t.Error("the contents are gone")
