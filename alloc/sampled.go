@@ -236,7 +236,7 @@ func (h *Heap) dueNext(c uintptr) bool {
 
 // draw draws the number of blocks of class c up to and including the next one sampled.
 func (h *Heap) draw(r *Ration, c uintptr) {
-	r.level = h.Thread.thinned()
+	r.level = h.Thread.thinningLevel()
 	r.left = profile.Blocks(int64(sizeclass.Size(c)), r.level)
 }
 

@@ -45,8 +45,8 @@ func (t *thinning) note(start, end uint64) {
 	}
 }
 
-// thinned is the level at which the thread's samples are drawn.
-func (t *Thread) thinned() uint8 {
+// thinningLevel is the level at which the thread's samples are drawn.
+func (t *Thread) thinningLevel() uint8 {
 	if t.Base == nil || t.Base.Rations == nil {
 		return 0
 	}
@@ -62,6 +62,6 @@ func SampleTook(h *Heap, start, end uint64) {
 
 // distance draws the bytes of huge blocks up to the next sample.
 func (h *Heap) distance() {
-	h.untilLevel = h.Thread.thinned()
+	h.untilLevel = h.Thread.thinningLevel()
 	h.until = profile.Distance(h.untilLevel)
 }

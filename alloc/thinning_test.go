@@ -6,9 +6,9 @@ import (
 	"tieralloc/alloc/sizeclass"
 )
 
-// thinned runs a thread whose notes take so many nanoseconds, and which at level 0 allocates so
-// long between two samples, for a time. It returns its time in notes.
-func (l *thinning) thinned(t *testing.T, now *uint64, note, between, time uint64) (notes uint64) {
+// run follows a thread for a time: its notes take so many nanoseconds each, and at level 0 it
+// allocates so long between two. It returns the time in notes.
+func (l *thinning) run(t *testing.T, now *uint64, note, between, time uint64) (notes uint64) {
 	for end := *now + time; *now < end; {
 		*now += between << l.level
 		l.note(*now, *now+note)
@@ -34,8 +34,8 @@ func TestThinning(t *testing.T) {
 	} {
 		var l thinning
 		now := second
-		l.thinned(t, &now, c.note, c.between, 10*second)
-		notes := l.thinned(t, &now, c.note, c.between, 100*second)
+		l.run(t, &now, c.note, c.between, 10*second)
+		notes := l.run(t, &now, c.note, c.between, 100*second)
 		if l.level > c.level+1 || l.level+1 < c.level {
 			t.Errorf("%+v: level %d", c, l.level)
 		}
@@ -53,7 +53,7 @@ func TestThinning(t *testing.T) {
 	}
 	var l thinning
 	now := second
-	if l.thinned(t, &now, 5000, 5000, 1e6); l.level != 0 {
+	if l.run(t, &now, 5000, 5000, 1e6); l.level != 0 {
 		t.Errorf("a short program was thinned to level %d", l.level)
 	}
 	l.note(now-5, now-10) // another processor's clock
