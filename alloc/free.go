@@ -142,6 +142,7 @@ func (h *Heap) freeLocal(p *Page, b uintptr) {
 	}
 	switch {
 	case p.Frees == p.Allocs:
+		p.reveal()
 		h.emptied(p)
 	case p.fired():
 		p.arm()

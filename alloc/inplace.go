@@ -54,12 +54,9 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 		h.Thread.tick()
 	}
 	was := p.class()
-	if !o.isOnly(p, was) || Profiling && !told(c) && o.dueNext(c) || !o.claim(p) ||
+	if !o.isOnly(p, was) || Profiling && !large(c) && o.dueNext(c) || !o.claim(p) ||
 		!p.lengthen(h.Thread, slices-uintptr(p.slices)) {
 		return 0
-	}
-	if Profiling {
-		o.resized(addr, addr, n)
 	}
 	blocks := room / stride
 	if alone {
@@ -78,12 +75,10 @@ func (h *Heap) growInPlace(p *Page, addr, n uintptr) uintptr {
 	p.Magic = magic
 	p.blocks = uint32(blocks)
 	p.zero = min(fresh, 1)
-	p.carved, p.Allocs = uint32(stride), 1
-	if !p.hidden() {
-		p.Carved = uint64(stride)
-	}
+	p.carved, p.Carved, p.Allocs = uint32(stride), uint64(stride), 1
 	o.append(p)
 	if Profiling {
+		o.resized(addr, addr, n)
 		o.ration(was)
 		o.ration(c)
 	}

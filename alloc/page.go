@@ -50,7 +50,7 @@ type Page struct {
 	zero   uint8   // not 0: what is not yet carved reads as zero; see freelists.go
 	state  uint8
 	pages  uint8 // of a huge block: systemPages, …
-	role   uint8 // roleNursery, roleCut, or 0
+	role   uint8 // roleNursery, roleCut, roleSampled, or 0
 	// carved, as the fast path may know it: see subrelease.go; or request, takenEnd
 	Carved uint64
 
@@ -146,6 +146,7 @@ func (p *Page) allFree() bool { return p.Allocs == p.Frees+p.remoteCount() }
 const (
 	roleNursery = 1 // nursery.go
 	roleCut     = 2 // a huge block that was cut off the mapping of the one before it (hugecache.go)
+	roleSampled = 3 // with a sampled block among others (sampled.go)
 )
 
 func (p *Page) isNursery() bool { return p.role == roleNursery }

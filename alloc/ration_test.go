@@ -317,3 +317,32 @@ func TestRetireSampled(t *testing.T) {
 		t.Error("the heap of sampled blocks has the page that became empty last")
 	}
 }
+
+// TestSampledLarge: a page of a large class shows the fast path no blocks from a sample on until
+// all its blocks are free.
+func TestSampledLarge(t *testing.T) {
+	profiledWorld(t, 1<<30)
+	h := mustAcquire(t, 8)
+	const n = 48 << 10
+	blocks := []uintptr{get(t, h, n), get(t, h, n)}
+	p := Lookup(blocks[0])
+	if Lookup(blocks[1]) != p {
+		t.Fatal("a page has one block")
+	}
+	shown := func(when string, want bool) {
+		t.Helper()
+		if p.hidden() == want || (p.Carved == uint64(p.carved)) != want {
+			t.Fatalf("%s: hidden %v, carved %d, shown %d", when, p.hidden(), p.carved, p.Carved)
+		}
+	}
+	shown("without a sample", true)
+	h.Thread.sample(blocks[1], n)
+	h.Thread.Sampled = 0
+	shown("with one", false)
+	for i, b := range blocks {
+		if why := Free(h, b, HowAny, NoSize, 0); why != FreeOK {
+			t.Fatal(why)
+		}
+		shown("after a free", i == 1)
+	}
+}

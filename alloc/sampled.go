@@ -15,12 +15,12 @@ import (
 // The blocks of a class up to the next sample are counted where the fast path does not run
 // ([Rations]), huge blocks by their bytes. Without TA_PROFILE nothing is counted.
 //
-// A sampled block is in a heap of its own for each thread and hint, unless its class is one of
-// those that are told of. The pages of that heap and of these classes show the fast path no blocks,
-// so that every free of a sampled block takes the slow path, which tells package profile. The frees
-// of other blocks are as without a profile.
+// A sampled block is in a heap of its own for each thread and hint, unless its class is large. The
+// pages of that heap, and a page of a large class until the owner finds it empty (reveal), show the
+// fast path no blocks, so that every free of a sampled block takes the slow path, which tells
+// package profile. The frees of other blocks are as without a profile.
 //
-//	a page of a sampled heap, or of a class that is told of: Carved == 0
+//	a page of a heap of sampled blocks, or with roleSampled: Carved == 0
 
 // Profiling is set at boot if the heap samples blocks.
 var Profiling bool
@@ -78,15 +78,15 @@ func (h *Heap) alignedProfiled(align, n, how uintptr) (b uintptr) {
 	return b
 }
 
-// told reports whether package profile is told of every free of a block of class c. Of such large
-// blocks many are sampled, and few lie in a page: two heaps would keep twice the memory, and a
-// block that grows would leave the pages that stay for it (retire.go).
-func told(c uintptr) bool { return c > sizeclass.LastShort }
+// large reports whether sampled blocks of class c are in the heap of the others. Of large blocks
+// many are sampled, and few lie in a page: two heaps would keep twice the memory, and a block that
+// grows would leave the pages that stay for it (retire.go).
+func large(c uintptr) bool { return c > sizeclass.LastShort }
 
 // sampling returns the heap for a sampled block of n bytes with the hint of h. A huge block needs
 // none of its own.
 func (h *Heap) sampling(n uintptr) *Heap {
-	if n <= sizeclass.MaxSize && !told(sizeclass.Of(n)) {
+	if n <= sizeclass.MaxSize && !large(sizeclass.Of(n)) {
 		if s := h.Thread.heapIn(sampledSlot|uintptr(h.Hint), uintptr(h.Hint)); s != nil {
 			return s
 		}
@@ -105,7 +105,19 @@ func (h *Heap) resized(from, to, n uintptr) {
 
 // hidden reports whether the fast path is to see no block of the page, whose owner is a heap.
 func (p *Page) hidden() bool {
-	return Profiling && (told(p.class()) || heapOf(atomic.LoadUintptr(&p.Owner)).sampled)
+	return Profiling &&
+		(p.role == roleSampled || heapOf(atomic.LoadUintptr(&p.Owner)).sampled)
+}
+
+// reveal follows the free of the last block of a page in use.
+func (p *Page) reveal() {
+	if p.role != roleSampled {
+		return
+	}
+	p.role = 0
+	if p.subreleased == 0 && p.Magic != 0 {
+		p.Carved = uint64(p.carved)
+	}
 }
 
 // sampleFreed tells the profile that the block at addr of p is about to be free. now is by the
@@ -120,7 +132,17 @@ func (p *Page) sampleFreed(token uintptr, now uint64, addr uintptr) {
 }
 
 // sample has C note the stack of the block at b, of n bytes, when the thread leaves the slow path.
-func (t *Thread) sample(b, n uintptr) { t.Sampled, t.sampledBytes = b&^ZeroBit, max(n, 1) }
+func (t *Thread) sample(b, n uintptr) {
+	t.Sampled, t.sampledBytes = b&^ZeroBit, max(n, 1)
+	p := Lookup(t.Sampled)
+	if p == nil || p.Owner <= OwnerHuge || heapOf(p.Owner).sampled || p.isNursery() {
+		return
+	}
+	p.role = roleSampled
+	if p.Magic != 0 {
+		p.Carved = 0
+	}
+}
 
 // Thread.Now is by the exact clock while Profiling: most lifetimes are shorter than a tick of the
 // other.

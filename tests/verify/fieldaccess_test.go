@@ -32,7 +32,7 @@ var pageFields = map[string]string{
 	"Class": "free.go freelists.go heap.go hugealloc.go:hugeSpan inplace.go malloc.go page.go " +
 		"quarantine.go remotequeue.go retire.go secure.go:resizeSecure tamove.go",
 	"Carved": "freelists.go hugealloc.go:hugeSpan inplace.go malloc.go pagemap.go:freeDescriptor " +
-		"pool.go:cut segment.go:beClean slot.go subrelease.go",
+		"pool.go:cut sampled.go segment.go:beClean slot.go subrelease.go",
 	"done": "autohuge.go follow.go huge.go hugealloc.go hugecache.go hugeresize.go migrate.go " +
 		"migrationpin.go parts.go placement.go pool.go report.go reserve.go tamove.go",
 }
