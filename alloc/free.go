@@ -35,7 +35,7 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	if Profiling {
-		p.sampleFreed(h.Thread.token, h.Thread.Now, addr)
+		p.sampleFreed(h.Thread.token, addr)
 	}
 	switch {
 	case owner == OwnerZero:
@@ -72,7 +72,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	if Profiling {
-		p.sampleFreed(token, raw.Clock(raw.ClockMono), addr)
+		p.sampleFreed(token, addr)
 	}
 	switch {
 	case owner == OwnerZero:

@@ -12,7 +12,7 @@ import (
 //
 //	1 <= tickAfter, Credit <= tickMax, but within PageEmpty
 //	Trigger of a current page of one slice <= Frees + tickMax, unless disarmed
-//		Credit and Trigger may be larger by a ration (sampled.go)
+//		Credit and Trigger may be larger by a ration (ration.go)
 //
 // Frees in bulk may pass a trigger. Then the page has no trigger any more.
 const (

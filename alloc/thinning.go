@@ -12,9 +12,9 @@ var Thinning bool
 const (
 	// the frees of sampled blocks, which are not timed, take as much again
 	thinShare = 200
-	// Notes may take so many nanoseconds beyond their share before samples are thinned: a short
-	// program is profiled as if a rate were set.
-	thinAfter = 1e6
+	// Notes may take so many nanoseconds beyond their share before samples are thinned, and a
+	// quarter of that before each further step: a short program is profiled as if a rate were set.
+	thinAfter = 5e5
 	thinMost  = 10 // at the default rate a sample in 512 MiB
 )
 
@@ -37,8 +37,12 @@ func (t *thinning) note(start, end uint64) {
 	}
 	t.debt += int64(min(end-min(end, start), thinAfter)) * thinShare
 	t.noted = end
+	up := int64(most)
+	if t.level != 0 {
+		up /= 4
+	}
 	switch {
-	case t.debt > most:
+	case t.debt > up:
 		t.level, t.debt = min(t.level+1, thinMost), 0
 	case t.debt < -most:
 		t.level, t.debt = t.level-min(t.level, 1), 0

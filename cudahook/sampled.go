@@ -92,7 +92,7 @@ func SampleBegin(r *Request, wait bool) *unwind.Stack {
 	wait = wait && !Holds(token)
 	switch r.Op {
 	case OpFree, OpStreamFree:
-		profile.Freed(token, uintptr(r.Number), wait, raw.Clock(raw.ClockMono))
+		profile.Freed(token, uintptr(r.Number), wait)
 	case OpContextEnd:
 		profile.ContextEnded(token, wait, raw.Clock(raw.ClockMono), &endedBlocks)
 	default:

@@ -22,11 +22,11 @@ enum { LAST_ROUND = 3 };
 static pthread_key_t key;
 static int have_key;
 
-// The time for the slow path. The throttle and a profile need the exact time; all else needs it to
-// a few milliseconds.
+// The time for the slow path. The throttle needs the exact time; all else needs it to a few
+// milliseconds.
 static uint64_t slow_now(void)
 {
-	return ta_clock(LIKELY(!ta_flags.ExactTime) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC);
+	return ta_clock(LIKELY(!ta_flags.Throttled) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC);
 }
 
 // The destructor of the library's key. It sets the key again, so that the thread keeps its heap

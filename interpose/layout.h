@@ -225,7 +225,7 @@ struct ta_ration {
 	struct ta_page *From;
 	uint64_t Budget;
 	struct ta_cachelist List;
-	unsigned char rest[24];
+	unsigned char rest[32];
 };
 
 struct ta_rations {
@@ -334,7 +334,6 @@ struct ta_flags {
 	uint32_t Secure;
 	uint32_t Profiled;
 	uint32_t Unusual;
-	uint32_t ExactTime;
 	uint32_t AlignedSlow;
 	uint16_t CudaOff;
 	uint16_t CudaStacks;

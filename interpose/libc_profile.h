@@ -1,4 +1,4 @@
-// malloc and free while TA_PROFILE samples blocks (alloc/sampled.go).
+// malloc and free while TA_PROFILE samples blocks (alloc/ration.go).
 #ifndef TA_LIBC_PROFILE_H
 #define TA_LIBC_PROFILE_H
 #include "heap.h"

@@ -51,7 +51,6 @@ type Flags struct {
 	Secure        uint32 // the heap is hardened
 	Profiled      uint32 // the heap samples blocks
 	Unusual       uint32 // Secure or Profiled: ta_malloc_unusual serves what the fast path cannot
-	ExactTime     uint32 // Throttled or Profiled: the slow path reads the exact clock
 	AlignedSlow   uint32 // Unusual or Rules: only the slow path serves aligned blocks
 	CudaOff       uint16 // CUDA calls pass unchanged
 	CudaStacks    uint16 // requests of the device heap tell their Python thread
@@ -180,7 +179,6 @@ func (f *Flags) set() {
 	f.Secure = flag(config.InForce.Secure)
 	f.Profiled = flag(alloc.Profiling)
 	f.Unusual = f.Secure | f.Profiled
-	f.ExactTime = f.Throttled | f.Profiled
 	f.AlignedSlow = f.Unusual | f.Rules
 	f.CudaOff = uint16(flag(!config.InForce.CUDA.Enable))
 	f.CudaAsync = flag(config.InForce.CUDA.AsyncHeap)

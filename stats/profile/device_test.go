@@ -130,7 +130,7 @@ func TestDevicesFull(tt *testing.T) {
 			t.siteN)
 	}
 	for i := range uintptr(sampleCount + more) {
-		Freed(8, deviceBit|(i+1), true, 0)
+		Freed(8, deviceBit|(i+1), true)
 	}
 	s, d := &t.sites[0], &t.spreads[0]
 	if sampled() != 0 || t.deviceN != 0 || d.live() != 0 || s.liveBytes() != 0 ||

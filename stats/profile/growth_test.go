@@ -39,8 +39,8 @@ func TestGrowth(tt *testing.T) {
 		}
 	}
 	for n := range uintptr(rounds * stacks) {
-		Freed(8, addr(n)+64, true, 0) // no sample
-		Freed(8, addr(n), true, 0)
+		Freed(8, addr(n)+64, true) // no sample
+		Freed(8, addr(n), true)
 		if left := rounds*stacks - int(n) - 1; sampled() != left {
 			tt.Fatalf("%d samples, not %d", sampled(), left)
 		}

@@ -210,9 +210,8 @@ func (t *table) note(token uintptr, wait bool, b *Block, s *Site, how uintptr, e
 	p.Release()
 }
 
-// Freed notes that the block at addr is free. wait is as for Note. now is monotonic, in
-// nanoseconds.
-func Freed(token, addr uintptr, wait bool, now uint64) {
+// Freed notes that the block at addr is free. wait is as for Note.
+func Freed(token, addr uintptr, wait bool) {
 	if t == nil || !t.samples.mayHave(addr) {
 		return
 	}
@@ -221,7 +220,7 @@ func Freed(token, addr uintptr, wait bool, now uint64) {
 		Miss()
 		return
 	}
-	t.drop(addr, now)
+	t.drop(addr, raw.Clock(raw.ClockMono))
 	p.Release()
 }
 

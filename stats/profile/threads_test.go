@@ -87,7 +87,7 @@ func TestThreads(tt *testing.T) {
 				if n%4 != 0 {
 					select {
 					case addr = <-given[i]:
-						Freed(token, addr, true, 0)
+						Freed(token, addr, true)
 					default:
 					}
 				}
@@ -100,7 +100,7 @@ func TestThreads(tt *testing.T) {
 	for _, c := range given {
 		close(c)
 		for addr := range c {
-			Freed(8, addr, true, 0)
+			Freed(8, addr, true)
 		}
 	}
 	read()

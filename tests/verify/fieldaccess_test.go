@@ -27,7 +27,7 @@ var pageFields = map[string]string{
 	"Free": "freelists.go hugealloc.go:hugeSpan malloc.go nursery.go retire.go slot.go " +
 		"subrelease.go",
 	"Allocs": "abandoned.go free.go freelists.go hugealloc.go:hugeSpan inplace.go malloc.go " +
-		"nursery.go page.go pagemap.go report.go retire.go sampled.go slot.go spanalloc.go " +
+		"nursery.go page.go pagemap.go ration.go report.go retire.go slot.go spanalloc.go " +
 		"subrelease.go tally.go zero.go",
 	"Class": "free.go freelists.go heap.go hugealloc.go:hugeSpan inplace.go malloc.go page.go " +
 		"quarantine.go remotequeue.go retire.go secure.go:resizeSecure tamove.go",
