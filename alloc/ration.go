@@ -87,7 +87,7 @@ func (h *Heap) serveWithin(n, how uintptr) (b uintptr, ok bool) {
 	p := r.From
 	pops, carved, frees := p.Allocs+h.pops(c), p.carved, p.Frees
 	b = h.serve(n, how)
-	if r.slack > 0 {
+	if r.From == p {
 		r.slack -= int64(p.carved-carved) + int64(p.Frees-frees)*int64(p.stride())
 	}
 	if r.slack <= 0 || p.Allocs+h.pops(c) != pops+1 {

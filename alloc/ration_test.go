@@ -90,7 +90,7 @@ func testRation(t *testing.T, rate uint64) {
 	r := &rationed{t: t, thread: thread{h: mustAcquire(t, 8), now: clock}}
 	other := &thread{h: mustAcquire(t, 16), now: clock}
 	random := rand.New(rand.NewPCG(1, rate))
-	sizes := []uintptr{1, 16, 40, 200, 1000, 3000, 20_000, 100_000}
+	sizes := []uintptr{1, 16, 40, 200, 1000, 3000, 3500, 20_000, 100_000}
 	var live []uintptr
 	take := func(i int) (b uintptr) {
 		b = live[i]
