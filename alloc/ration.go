@@ -14,15 +14,15 @@ import (
 // Credit blocks, because while Profiling the owner word of every full page has OwnerWarm.
 //
 //	a class that is shown:
-//		blocks on the list + Credit + of the page < left - popped
+//		blocks on the list + Credit + of the page + slack/stride < left - popped
 //		of the page = its free blocks + Trigger - Frees, or Budget if it is not in Cur
 //	any other:
 //		Cur[c] == &none, CacheLists[c].Room == CacheLists[c].Head == 0
 //		Budget < left - popped
 //	popped = From.Allocs + pops from the list - seen
 //
-// While slack is left, the blocks that a slow path puts in reach of the fast path take it up, and
-// what was popped is not counted.
+// A slow path takes the blocks that it puts in reach of the fast path off the slack. While some is
+// left, what was popped need not be counted.
 //
 // Near the sample nothing is shown, and C pops from the page and the list, Budget times
 // (interpose/libc_profile.h). When a slow path runs, countPops subtracts what was popped, and

@@ -63,6 +63,7 @@ func (r *rationed) bounded(n uintptr) {
 		for b := p.Free; b != 0; b = raw.Load(b) {
 			most++
 		}
+		most += uint64(g.slack) / uint64(p.stride())
 	}
 	if g.shown {
 		most += cacheLimit(c) - s.Room + uint64(s.Credit)
