@@ -111,13 +111,13 @@ func (p *Page) hidden() bool {
 		(p.role == roleSampled || heapOf(atomic.LoadUintptr(&p.Owner)).sampled)
 }
 
-// reveal follows the free of the last block of a page in use.
+// reveal shows the fast path the blocks of a page again. Precondition: none of them is in use.
 func (p *Page) reveal() {
 	if p.role != roleSampled {
 		return
 	}
 	p.role = 0
-	if p.subreleased == 0 && p.Magic != 0 {
+	if p.subreleased == 0 {
 		p.Carved = uint64(p.carved)
 	}
 }
@@ -132,17 +132,15 @@ func (p *Page) sampleFreed(token, addr uintptr) {
 	}
 }
 
-// sample has C note the stack of the block at b, of n bytes, when the thread leaves the slow path.
+// sample has C note the stack of the block at b, of n bytes, when the thread leaves the slow path,
+// and hides its page.
 func (t *Thread) sample(b, n uintptr) {
 	t.Sampled, t.sampledBytes = b&^ZeroBit, max(n, 1)
 	p := Lookup(t.Sampled)
 	if p == nil || p.Owner <= OwnerHuge || heapOf(p.Owner).sampled || p.isNursery() {
 		return
 	}
-	p.role = roleSampled
-	if p.Magic != 0 {
-		p.Carved = 0
-	}
+	p.role, p.Carved = roleSampled, 0
 }
 
 // A thread that is in a signal handler, and whose interrupted code has a lock of the heap, does not

@@ -56,6 +56,15 @@ func TestThinning(t *testing.T) {
 	if l.run(t, &now, 5000, 5000, 1e6); l.level != 0 {
 		t.Errorf("a short program was thinned to level %d", l.level)
 	}
+	l, now = thinning{}, second
+	notes, most := uint64(0), thinAfter*(1+(thinMost-1)/4.0)
+	for ; l.level < thinMost; notes += 5000 {
+		l.note(now, now+5000)
+		now += 5100
+	}
+	if float64(notes) > 1.05*most {
+		t.Errorf("%d ns in notes before samples are thinned most, not %.0f", notes, most)
+	}
 	l.note(now-5, now-10) // another processor's clock
 	l.note(0, ^uint64(0))
 }
